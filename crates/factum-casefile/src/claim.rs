@@ -1,0 +1,180 @@
+//! Claims, node results, and the checks a claim must pass against its profile's schema.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::evidence::{Evidence, EvidenceId};
+use crate::profile::ClaimSchema;
+use crate::support::Support;
+
+/// A claim's fields by name.
+pub type Fields = BTreeMap<String, String>;
+
+/// One claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Field values, by the profile's names.
+    pub fields: Fields,
+    /// What it cites; at least one, none twice.
+    pub evidence: Vec<EvidenceId>,
+    /// Whether its quotes support it.
+    pub support: Support,
+    /// How salient it is, in parts per million of the most salient claim of its document. Decides what
+    /// a node hands on when it must choose.
+    pub salience: u32,
+}
+
+/// A node's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum NodeStatus {
+    /// The output has the right structure. It says nothing about truth.
+    Valid,
+    /// Its own output is valid, but a child is INVALID or PARTIAL.
+    Partial,
+    /// The output broke a rule; it is kept with its diagnosis and handed to no one.
+    Invalid,
+    /// The document is withdrawn or hidden; its text went to no generator.
+    Ineligible,
+}
+
+impl NodeStatus {
+    /// The word used in output.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Valid => "VALID",
+            Self::Partial => "PARTIAL",
+            Self::Invalid => "INVALID",
+            Self::Ineligible => "INELIGIBLE",
+        }
+    }
+}
+
+/// What a node produced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeResult {
+    /// Its state.
+    pub status: NodeStatus,
+    /// Claims handed on.
+    pub claims: Vec<Claim>,
+    /// Claims kept on record but not served or handed on, since no quote supports them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<Claim>,
+    /// What the claims cite.
+    pub evidence: BTreeMap<EvidenceId, Evidence>,
+    /// Why it is INVALID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostic: Option<String>,
+    /// Corrections made to the generator's output, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<String>,
+    /// Digest of the generation it was made from; none for extraction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<String>,
+}
+
+impl NodeResult {
+    /// An empty result of a status.
+    pub const fn empty(status: NodeStatus) -> Self {
+        Self {
+            status,
+            claims: Vec::new(),
+            withheld: Vec::new(),
+            evidence: BTreeMap::new(),
+            diagnostic: None,
+            repairs: Vec::new(),
+            generation: None,
+        }
+    }
+}
+
+/// What is wrong with a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ClaimFault {
+    /// A field the schema does not have.
+    #[error("field {0:?} is not in the claim schema")]
+    UnknownField(String),
+    /// A required field is absent.
+    #[error("field {0:?} is missing")]
+    MissingField(String),
+    /// Too short, too long, in code points.
+    #[error("field {field:?} has {length} characters; {min} to {max} are allowed")]
+    Length {
+        /// The field.
+        field: String,
+        /// Its length.
+        length: usize,
+        /// The least allowed.
+        min: usize,
+        /// The most allowed.
+        max: usize,
+    },
+    /// Not one of the allowed values.
+    #[error("field {field:?} is {value:?}, which is not one of its allowed values")]
+    NotAllowed {
+        /// The field.
+        field: String,
+        /// Its value.
+        value: String,
+    },
+    /// Cites nothing, or more than allowed.
+    #[error("{0} pieces of evidence are cited; 1 to {1} are allowed")]
+    EvidenceCount(usize, usize),
+    /// Cites the same evidence twice.
+    #[error("evidence {0} is cited twice")]
+    RepeatedEvidence(EvidenceId),
+    /// Cites evidence that the node does not hold.
+    #[error("evidence {0} was not given to this node")]
+    ForeignEvidence(EvidenceId),
+}
+
+/// All faults of a claim against its schema and the evidence at hand.
+pub fn claim_faults(
+    schema: &ClaimSchema,
+    claim: &Claim,
+    evidence: &BTreeMap<EvidenceId, Evidence>,
+) -> Vec<ClaimFault> {
+    let mut faults = field_faults(schema, &claim.fields);
+    let max_evidence = usize::try_from(schema.max_evidence).unwrap_or(usize::MAX);
+    if claim.evidence.is_empty() || claim.evidence.len() > max_evidence {
+        faults.push(ClaimFault::EvidenceCount(claim.evidence.len(), max_evidence));
+    }
+    let mut seen = BTreeSet::new();
+    for id in &claim.evidence {
+        if !seen.insert(id) {
+            faults.push(ClaimFault::RepeatedEvidence(id.clone()));
+        }
+        if !evidence.contains_key(id) {
+            faults.push(ClaimFault::ForeignEvidence(id.clone()));
+        }
+    }
+    faults
+}
+
+/// Faults of the fields alone.
+pub fn field_faults(schema: &ClaimSchema, fields: &Fields) -> Vec<ClaimFault> {
+    let mut faults: Vec<ClaimFault> = fields
+        .keys()
+        .filter(|name| !schema.fields.contains_key(*name))
+        .map(|name| ClaimFault::UnknownField(name.clone()))
+        .collect();
+    for (name, rule) in &schema.fields {
+        let Some(value) = fields.get(name) else {
+            if !rule.optional {
+                faults.push(ClaimFault::MissingField(name.clone()));
+            }
+            continue;
+        };
+        let length = value.chars().count();
+        let (min, max) = (1, usize::try_from(rule.max_chars).unwrap_or(usize::MAX));
+        if length < min || length > max {
+            faults.push(ClaimFault::Length { field: name.clone(), length, min, max });
+        }
+        if !rule.one_of.is_empty() && !rule.one_of.contains(value) {
+            faults.push(ClaimFault::NotAllowed { field: name.clone(), value: value.clone() });
+        }
+    }
+    faults
+}
