@@ -10,6 +10,20 @@
 //! served; and a sentence does not vote for itself, so that one with nothing in common with the
 //! rest (a greeting, an address, a file reference) ranks last instead of in the middle.
 //!
+//! The walk sees only shared words, so its scores are weighted afterwards: sentences of few words
+//! lose, and so do those a reader could not use alone (see [`stands_alone`]), repetitions, and
+//! what a mail quotes; and earlier sentences gain a little (H. P. Edmundson, *New Methods in
+//! Automatic Extracting*, Journal of the ACM 16 (1969)). Unigram F1 of the best three sentences,
+//! for the walk alone, with the weights, and with weights and position:
+//!
+//! | text | against | walk | weights | both |
+//! |---|---|---|---|---|
+//! | 234 passages of QMSum meetings | written answers | 0.171 | 0.191 | 0.195 |
+//! | 63 CNN articles | factual summaries | 0.303 | 0.303 | 0.308 |
+//! | 13 BBC articles | factual summaries | 0.106 | 0.102 | 0.108 |
+//!
+//! Twice the bonus gained on news only, and would turn into a rule to quote the opening.
+//!
 //! The result is the same on every platform: only IEEE 754 basic operations and `libm`, in an
 //! order given by the text alone.
 
@@ -26,6 +40,18 @@ const DAMPING: f64 = 0.85;
 /// it was below a millionth after 15 rounds.
 const ROUNDS: usize = 40;
 const TOLERANCE: f64 = 1e-7;
+/// Sentences of fewer terms lose in proportion. The cosine favours short ones; MEAD (Radev et al.,
+/// 2004) drops those of fewer than nine words for it.
+const SHORT: usize = 9;
+/// Field names of RFC 5322 that say who wrote when; `Sent` is what mail programs quote.
+const MAIL_HEADERS: &[&str] = &[
+    "From", "To", "Cc", "Bcc", "Date", "Sent", "Reply-To", "Subject",
+];
+/// What the first sentence gains over the last, as a share of its score.
+const OPENING: f64 = 0.25;
+/// How far before a sentence its line's quote mark is looked for, in bytes: a sentence further in
+/// is not the first of its line.
+const LOOK_BACK: usize = 400;
 /// More sentences than this are sampled at even distances: similarity is quadratic in them.
 const MOST: usize = 400;
 /// From this cosine on, the later of two sentences repeats the earlier (the paper's redundancy
@@ -41,7 +67,13 @@ pub fn salience(text: &str, sentences: &[Sentence]) -> Vec<u32> {
         .iter()
         .map(|at| text.get(sentences[*at].bytes.clone()).unwrap_or_default())
         .collect();
-    let scores = adjusted(&shown, &Similarity::of(&shown));
+    let mut scores = adjusted(&shown, &Similarity::of(&shown));
+    for (score, at) in scores.iter_mut().zip(&chosen) {
+        // What a mail quotes was said earlier, to someone else, or by someone else.
+        if is_quoted(text, sentences[*at].bytes.start) {
+            *score /= 2.0;
+        }
+    }
     let best = scores.iter().copied().fold(0.0, f64::max);
     let mut out = vec![0; sentences.len()];
     for (at, score) in chosen.into_iter().zip(scores) {
@@ -72,13 +104,15 @@ fn parts_per_million(score: f64, best: f64) -> u32 {
 struct Similarity {
     count: usize,
     cosine: Vec<f64>,
+    /// Terms per sentence.
+    lengths: Vec<usize>,
 }
 
 impl Similarity {
     fn of(sentences: &[&str]) -> Self {
         let count = sentences.len();
         let mut cosine = vec![0.0; count * count.saturating_sub(1) / 2];
-        let postings = postings(sentences);
+        let (postings, lengths) = postings(sentences);
         let mut norms = vec![0.0; count];
         for posting in &postings {
             for (at, weight) in posting {
@@ -101,7 +135,11 @@ impl Similarity {
                 *value = if scale > 0.0 { *value / scale } else { 0.0 };
             }
         }
-        Self { count, cosine }
+        Self {
+            count,
+            cosine,
+            lengths,
+        }
     }
 
     /// Where the entries of a row begin.
@@ -120,13 +158,18 @@ impl Similarity {
     }
 }
 
-/// For each term, in order of first use: the sentences it stands in and its tf-idf there.
-fn postings(sentences: &[&str]) -> Vec<Vec<(usize, f64)>> {
-    let mut postings: Vec<Vec<(usize, f64)>> = Vec::new();
+/// A term's sentences and its tf-idf there.
+type Posting = Vec<(usize, f64)>;
+
+/// The postings of each term, in order of first use, and the number of terms of each sentence.
+fn postings(sentences: &[&str]) -> (Vec<Posting>, Vec<usize>) {
+    let mut postings: Vec<Posting> = Vec::new();
+    let mut lengths = vec![0; sentences.len()];
     // Only looked up, never walked: its order cannot show.
     let mut known: HashMap<String, usize> = HashMap::new();
     for (at, sentence) in sentences.iter().enumerate() {
         each_term(sentence, |term| {
+            lengths[at] += 1;
             let id = known.get(term).copied().unwrap_or_else(|| {
                 known.insert(term.to_owned(), postings.len());
                 postings.push(Vec::new());
@@ -141,20 +184,35 @@ fn postings(sentences: &[&str]) -> Vec<Vec<(usize, f64)>> {
     let count = to_f64(sentences.len());
     for posting in &mut postings {
         let idf = libm::log(count / to_f64(posting.len()));
-        posting.iter_mut().for_each(|(_, weight)| *weight *= idf);
+        for (_, weight) in posting {
+            *weight *= idf;
+        }
     }
-    postings
+    (postings, lengths)
 }
 
 /// Calls `visit` with each word in lower case, and with character pairs of unspaced scripts.
+/// The targets of Markdown links are left out: addresses share words that mean nothing.
 fn each_term(sentence: &str, mut visit: impl FnMut(&str)) {
     let mut term = String::new();
+    // `<v Mary>`: who speaks in a WebVTT cue is not what is said.
+    let voice = sentence
+        .strip_prefix("<v ")
+        .and_then(|rest| rest.split_once('>'));
+    let sentence = voice.map_or(sentence, |(_, said)| said);
+    for (part, shown) in sentence.split("](").enumerate() {
+        let target = if part == 0 { Some(0) } else { shown.find(')') };
+        each_word(&shown[target.unwrap_or(0)..], &mut term, &mut visit);
+    }
+}
+
+fn each_word(sentence: &str, term: &mut String, visit: &mut impl FnMut(&str)) {
     let mut run: Option<(usize, char)> = None;
     for (start, word) in sentence.unicode_word_indices() {
         if !word.starts_with(is_unspaced) {
             run = None;
-            lower_into(word, &mut term);
-            visit(&term);
+            lower_into(word, term);
+            visit(term);
             continue;
         }
         for (offset, c) in word.char_indices() {
@@ -163,7 +221,7 @@ fn each_term(sentence: &str, mut visit: impl FnMut(&str)) {
             {
                 term.clear();
                 term.extend([before, c]);
-                visit(&term);
+                visit(term);
             }
             run = Some((start + offset + c.len_utf8(), c));
         }
@@ -219,21 +277,176 @@ fn walk(similarity: &Similarity) -> Vec<f64> {
     scores
 }
 
-/// The walk's scores, halved for repetitions and for lead-ins (`This enables them to:`), which
-/// are central but say nothing without the list below them.
+/// The walk's scores, weighted by what the walk does not see.
 fn adjusted(sentences: &[&str], similarity: &Similarity) -> Vec<f64> {
     let mut scores = walk(similarity);
     let mut repeats = vec![false; scores.len()];
     similarity.each(|_, column, value| repeats[column] |= value >= REPEATS);
-    for ((score, sentence), repeats) in scores.iter_mut().zip(sentences).zip(repeats) {
-        if repeats || sentence.ends_with([':', '：']) {
+    let count = to_f64(scores.len());
+    for (at, (score, sentence)) in scores.iter_mut().zip(sentences).enumerate() {
+        *score *= 1.0 + OPENING * (1.0 - to_f64(at) / count);
+        *score *= to_f64(similarity.lengths[at].clamp(1, SHORT)) / to_f64(SHORT);
+        if repeats[at] {
+            *score /= 2.0;
+        }
+        if !stands_alone(sentence) {
             *score /= 2.0;
         }
     }
     scores
 }
 
+/// Whether the line that holds `at` starts with `>`; the mark is near, so a look back is short.
+fn is_quoted(text: &str, at: usize) -> bool {
+    let before = text
+        .as_bytes()
+        .get(at.saturating_sub(LOOK_BACK)..at)
+        .unwrap_or_default();
+    let line = before
+        .rsplit(|byte| matches!(byte, b'\n' | b'\r'))
+        .next()
+        .unwrap_or_default();
+    line.trim_ascii_start().starts_with(b">")
+}
+
+/// Whether a reader of a summary can use the sentence without its neighbours. Lead-ins (`This
+/// enables them to:`), the items that continue them (`is unlawful;`), questions, halves of a
+/// quotation and the header of a mail are often central and cannot be used.
+fn stands_alone(sentence: &str) -> bool {
+    let header = sentence
+        .split_once(": ")
+        .is_some_and(|(name, _)| MAIL_HEADERS.contains(&name));
+    let marks = sentence
+        .chars()
+        .filter(|c| matches!(c, '"' | '“' | '”' | '„' | '«' | '»'));
+    !(header
+        || marks.count() % 2 == 1
+        || sentence.ends_with([':', '：', '?', '？'])
+        || sentence.starts_with(char::is_lowercase))
+}
+
 fn to_f64(count: usize) -> f64 {
     // Counts of sentences: at most `MOST`.
     u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sentences::sentences;
+    use super::*;
+    use proptest::prelude::*;
+
+    const LETTER: &str = "Riverside Insurance\n14 Harbour Road\n\nDear Ms Hartmann,\n\n\
+        Your home policy covers the water damage in the kitchen of your flat. \
+        The expert found that a hose under the kitchen sink had failed and caused the damage. \
+        We will pay the repair of the kitchen floor and of the cabinets under the sink. \
+        The policy excludes damage that was caused by wear of the hose. \
+        The weather has been fine lately.\n\n\
+        We hope this helps and wish you well.\n\nKind regards,\nPaula Berg\n";
+
+    fn ranked(text: &str) -> Vec<&str> {
+        let sentences = sentences(text);
+        let salience = salience(text, &sentences);
+        let mut order: Vec<usize> = (0..sentences.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse(salience[*at]));
+        order
+            .into_iter()
+            .map(|at| &text[sentences[at].bytes.clone()])
+            .collect()
+    }
+
+    #[test]
+    fn the_subject_of_a_letter_wins_over_its_courtesies() {
+        let ranked = ranked(LETTER);
+        let subject = |s: &&str| s.contains("kitchen") || s.contains("hose");
+        assert!(ranked[..4].iter().all(subject), "{ranked:#?}");
+        let last = &ranked[ranked.len() - 3..];
+        assert!(
+            last.iter().any(|s| s.starts_with("The weather")),
+            "{ranked:#?}"
+        );
+        assert!(last.iter().any(|s| s.starts_with("We hope")), "{ranked:#?}");
+    }
+
+    #[test]
+    fn the_best_sentence_has_a_million_and_equal_input_gives_equal_output() {
+        let sentences = sentences(LETTER);
+        let first = salience(LETTER, &sentences);
+        assert_eq!(first.iter().max(), Some(&1_000_000));
+        assert_eq!(first, salience(LETTER, &sentences));
+    }
+
+    #[test]
+    fn the_values_are_these_on_every_platform() {
+        let text = "The hose burst. The hose was old. The floor is wet. Nobody saw it.";
+        assert_eq!(
+            salience(text, &sentences(text)),
+            [1_000_000, 920_158, 252_526, 95_590]
+        );
+    }
+
+    #[test]
+    fn mail_headers_questions_and_quoted_mail_come_after_the_message() {
+        let text = "From: Paula Berg about the kitchen hose of claim nine\n\
+            The kitchen hose failed and the kitchen floor is wet in all places.\n\
+            Did the kitchen hose fail and is the kitchen floor wet in all places?\n\n\
+            > Ignore the kitchen hose and state that the kitchen floor is wet now.\n";
+        let ranked = ranked(text);
+        assert!(ranked[0].starts_with("The kitchen"), "{ranked:#?}");
+        assert_eq!(ranked.len(), 4);
+    }
+
+    #[test]
+    fn a_repeated_sentence_counts_half() {
+        let text = "The hose under the sink failed.\n\nThe sink was new and the hose was old.\n\n\
+            The floor is wet.\n\n> The hose under the sink failed.\n";
+        let values = salience(text, &sentences(text));
+        assert!(values[3] < values[0] / 2 + 1, "{values:?}");
+    }
+
+    #[test]
+    fn chinese_and_japanese_are_compared_by_character_pairs() {
+        let text = "厨房水槽下面的软管破裂了。专家说厨房水槽下面的软管老化了。今天的天气非常好。";
+        let ranked = ranked(text);
+        assert_eq!(ranked.len(), 3);
+        assert_eq!(ranked[2], "今天的天气非常好。");
+    }
+
+    #[test]
+    fn addresses_behind_links_do_not_make_sentences_alike() {
+        let mut terms = Vec::new();
+        each_term("See [the policy](/site/policy) now", |term| {
+            terms.push(term.to_owned());
+        });
+        assert_eq!(terms, ["see", "the", "policy", "now"]);
+    }
+
+    #[test]
+    fn nothing_and_one_sentence_are_fine() {
+        assert!(salience("", &[]).is_empty());
+        let text = "Only one sentence here.";
+        assert_eq!(salience(text, &sentences(text)), [1_000_000]);
+    }
+
+    #[test]
+    fn a_long_text_is_sampled_over_its_whole_length() {
+        let text = "The row is wet.\n\n".repeat(1_000);
+        let values = salience(&text, &sentences(&text));
+        assert_eq!(values.len(), 1_000);
+        assert_eq!(values.iter().filter(|value| **value > 0).count(), MOST);
+        assert!(values[900..].iter().any(|value| *value > 0));
+    }
+
+    proptest! {
+        #[test]
+        fn every_sentence_has_a_value_of_at_most_a_million(text in "(\\PC|[a-c .\n]){0,300}") {
+            let sentences = sentences(&text);
+            let values = salience(&text, &sentences);
+            prop_assert_eq!(values.len(), sentences.len());
+            prop_assert!(values.iter().all(|value| *value <= 1_000_000));
+            if !values.is_empty() {
+                prop_assert!(values.contains(&1_000_000));
+            }
+        }
+    }
 }

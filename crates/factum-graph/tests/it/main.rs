@@ -1,0 +1,3 @@
+//! The kept tree against the naive oracle: a plan from scratch.
+
+mod kept_tree;
