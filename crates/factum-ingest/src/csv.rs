@@ -87,8 +87,9 @@ fn looks_like_header(row: &[String]) -> bool {
 
 /// The delimiter, and how much of the text a `sep=` line takes up.
 ///
-/// The one that cuts the most rows into the same number of cells (more than one) wins. Where two do
-/// so equally, the comma loses: it is also a decimal sign and punctuation.
+/// The one that cuts the most rows into the same number of cells (more than one) wins, without cutting
+/// through quotes. Where two do so equally, the comma loses: it is also a decimal sign and
+/// punctuation.
 fn delimiter(text: &str) -> (u8, usize) {
     if let Some(&[delimiter, end]) = text.strip_prefix("sep=").and_then(|rest| rest.as_bytes().first_chunk())
         && delimiter.is_ascii()
@@ -121,10 +122,14 @@ fn sample(text: &str) -> &str {
 fn consistency(sample: &str, delimiter: u8) -> (usize, usize) {
     let mut widths: Vec<usize> = Vec::new();
     let mut width = 0;
-    Fields::new(sample, delimiter, false).each(|_, _, ends_row| {
+    let mut cuts_quotes = false;
+    Fields::new(sample, delimiter, false).each(|raw, _, ends_row| {
         width += 1;
+        let cell = sample.get(raw).unwrap_or("");
+        cuts_quotes |= cell.contains('"') && !cell.starts_with('"');
         if ends_row {
-            widths.push(std::mem::take(&mut width));
+            let width = std::mem::take(&mut width);
+            widths.push(if std::mem::take(&mut cuts_quotes) { 1 } else { width });
         }
         widths.len() < SAMPLE_ROWS
     });

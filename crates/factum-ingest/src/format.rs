@@ -120,7 +120,7 @@ fn magic(extension: &str, bytes: &[u8]) -> Option<&'static str> {
         (Some(b"RIFF"), _, Some(b"WAVE")) => Some("sound recording"),
         (Some(b"RIFF"), _, Some(b"AVI ")) => Some("video recording"),
         (Some([0, 0, ..]), Some(b"ftyp"), _) => Some("MP4 recording"),
-        (Some(b"BM"..), Some([_, _, 0, 0]), _) if bytes.get(8..10) == Some(&[0, 0]) => Some("BMP image"),
+        (Some([b'B', b'M', ..]), Some([_, _, 0, 0]), _) if bytes.get(8..10) == Some(&[0, 0]) => Some("BMP image"),
         _ => None,
     }
 }

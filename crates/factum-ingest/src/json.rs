@@ -422,7 +422,7 @@ mod tests {
         let text = "{\"ä/b\": [1,\n {\"n~\": \"Müller\"}], \"c\": null}";
         assert_eq!(at(text, "üll"), "line 2, /ä~1b/1/n~0");
         assert_eq!(at(text, "null"), "line 2, /c");
-        assert_eq!(at(text, "1,\n"), "lines 1–2, /ä~1b");
+        assert_eq!(at(text, "1,\n "), "lines 1–2, /ä~1b");
         assert_eq!(at(text, "\"c\""), "line 2");
     }
 

@@ -1,1 +1,26 @@
-//! Placeholder while the crate is being written.
+//! The repository: everything Factum keeps, over sqlx's `Any` driver.
+//!
+//! SQLite is the embedded default (WAL, synchronous FULL); the SQL is the same for PostgreSQL, only the
+//! DDL differs. All reads and writes go through a [`Tx`], so that a decision and what it is based on
+//! come from one transaction. Records carry digests that are checked when they are read.
+//!
+//! It knows nothing of models, prompts, files or what a summary says.
+
+mod access;
+mod cases;
+mod documents;
+mod error;
+mod pages;
+mod repository;
+mod rows;
+mod runs;
+mod texts;
+
+pub use access::{CaseAccess, DocAccess, Effective};
+pub use cases::CaseRow;
+pub use documents::{DocumentRow, NewVersion, PrincipalDocument, VersionRow};
+pub use error::StoreError;
+pub use pages::StoredResult;
+pub use repository::{Repository, SCHEMA_VERSION, Sizes, Tx};
+pub use runs::{Built, Head, NewRun, RunRow};
+pub use texts::BlobKind;

@@ -1,0 +1,214 @@
+//! Opening the database, and transactions.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::any::AnyPoolOptions;
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Transaction};
+
+use crate::error::{StoreError, damaged};
+use crate::rows::Columns as _;
+
+/// The schema this code reads and writes.
+pub const SCHEMA_VERSION: i64 = 1;
+
+const DDL: &str = include_str!("../ddl/sqlite.sql");
+
+/// The database of a workspace.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    pool: AnyPool,
+    path: PathBuf,
+}
+
+/// A transaction: all reads see one state, all writes happen together or not at all. Dropped without
+/// [`Tx::commit`], its writes are undone.
+pub struct Tx {
+    inner: Transaction<'static, Any>,
+}
+
+/// What the database takes on disk, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// All text layers.
+    pub text_bytes: u64,
+    /// Originals kept since they differ from their text layer.
+    pub original_bytes: u64,
+    /// The database file with its log.
+    pub store_bytes: u64,
+}
+
+impl Repository {
+    /// Makes a new database file.
+    ///
+    /// # Errors
+    /// There is one already, or it can't be written.
+    pub async fn create(path: &Path) -> Result<Self, StoreError> {
+        if path.exists() {
+            return Err(StoreError::Exists(path.to_owned()));
+        }
+        let repository = Self { pool: connect(path, "rwc").await?, path: path.to_owned() };
+        let mut tx = repository.write().await?;
+        sqlx::raw_sql(DDL).execute(tx.connection()).await?;
+        sqlx::query("INSERT INTO meta (name, value) VALUES ('schema', $1)")
+            .bind(SCHEMA_VERSION.to_string())
+            .execute(tx.connection())
+            .await?;
+        tx.commit().await?;
+        Ok(repository)
+    }
+
+    /// Opens an existing database file.
+    ///
+    /// # Errors
+    /// There is none, it can't be opened, is damaged, or was written by a newer Factum.
+    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::NotFound(path.to_owned()));
+        }
+        let repository = Self { pool: connect(path, "rw").await?, path: path.to_owned() };
+        let mut tx = repository.read().await?;
+        let found = tx.meta("schema").await.map_err(|error| match error {
+            StoreError::Database(_) => damaged("the file has no Factum tables"),
+            other => other,
+        })?;
+        let found = found.and_then(|value| value.parse().ok()).unwrap_or(0);
+        if found > SCHEMA_VERSION {
+            return Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION });
+        }
+        Ok(repository)
+    }
+
+    /// A transaction that reads one state of the database.
+    ///
+    /// # Errors
+    /// The database can't be read.
+    pub async fn read(&self) -> Result<Tx, StoreError> {
+        Ok(Tx { inner: self.pool.begin().await? })
+    }
+
+    /// A transaction that may write. It waits for other writers first, so that it never has to give up
+    /// half way.
+    ///
+    /// # Errors
+    /// Another process kept the database locked, or it can't be written.
+    pub async fn write(&self) -> Result<Tx, StoreError> {
+        Ok(Tx { inner: self.pool.begin_with("BEGIN IMMEDIATE").await? })
+    }
+
+    /// Sizes on disk and of what is kept.
+    ///
+    /// # Errors
+    /// The database can't be read.
+    pub async fn sizes(&self) -> Result<Sizes, StoreError> {
+        let mut tx = self.read().await?;
+        let row = sqlx::query(
+            "SELECT COALESCE(SUM(CASE WHEN kind = 'text' THEN LENGTH(bytes) ELSE 0 END), 0), \
+             COALESCE(SUM(CASE WHEN kind = 'original' THEN LENGTH(bytes) ELSE 0 END), 0) FROM blobs",
+        )
+        .fetch_one(tx.connection())
+        .await?;
+        let on_disk = |suffix: &str| {
+            let mut path = self.path.clone().into_os_string();
+            path.push(suffix);
+            std::fs::metadata(path).map_or(0, |meta| meta.len())
+        };
+        Ok(Sizes {
+            text_bytes: row.unsigned(0)?,
+            original_bytes: row.unsigned(1)?,
+            store_bytes: on_disk("") + on_disk("-wal"),
+        })
+    }
+
+    /// Moves the log into the database file.
+    ///
+    /// # Errors
+    /// The database can't be written.
+    pub async fn checkpoint(&self) -> Result<(), StoreError> {
+        let mut connection = self.pool.acquire().await?;
+        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await?;
+        Ok(())
+    }
+
+    /// SQLite's own check of the file; what it finds, in its words.
+    ///
+    /// # Errors
+    /// The database can't be read at all.
+    pub async fn integrity_findings(&self) -> Result<Vec<String>, StoreError> {
+        let mut tx = self.read().await?;
+        let rows = sqlx::query("PRAGMA integrity_check(20)").fetch_all(tx.connection()).await?;
+        let texts: Result<Vec<String>, StoreError> = rows.iter().map(|row| row.text(0)).collect();
+        Ok(texts?.into_iter().filter(|text| text != "ok").collect())
+    }
+
+    /// Closes all connections; the log is folded into the file.
+    pub async fn close(self) {
+        self.pool.close().await;
+    }
+}
+
+impl Tx {
+    /// Makes all writes durable.
+    ///
+    /// # Errors
+    /// They could not be; then none of them happened.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        Ok(self.inner.commit().await?)
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut AnyConnection {
+        &mut self.inner
+    }
+
+    async fn meta(&mut self, name: &str) -> Result<Option<String>, StoreError> {
+        let row = sqlx::query("SELECT value FROM meta WHERE name = $1")
+            .bind(name)
+            .fetch_optional(self.connection())
+            .await?;
+        row.map(|row| row.text(0)).transpose()
+    }
+}
+
+async fn connect(path: &Path, mode: &str) -> Result<AnyPool, StoreError> {
+    sqlx::any::install_default_drivers();
+    let url = format!("sqlite://{}?mode={mode}", percent_encoded(path));
+    let options = AnyPoolOptions::new()
+        .max_connections(4)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(Duration::from_secs(60))
+        // A connection that can't be opened should say so at once, not after the waiting time.
+        .test_before_acquire(false)
+        .after_connect(|connection, _| Box::pin(async move { prepare(connection).await }));
+    // One connection is tried by itself first: the pool would retry for a minute.
+    let mut probe = AnyConnection::connect(&url).await?;
+    prepare(&mut probe).await?;
+    probe.close().await?;
+    Ok(options.connect(&url).await?)
+}
+
+async fn prepare(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    // The busy timeout comes first: switching to WAL may have to wait. Large pages hold several
+    // documents each, where small ones would waste a quarter of the file.
+    sqlx::raw_sql(
+        "PRAGMA busy_timeout = 60000; PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; \
+         PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY; \
+         PRAGMA mmap_size = 1073741824;",
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn percent_encoded(path: &Path) -> String {
+    let mut out = String::new();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_') {
+            out.push(char::from(*byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
