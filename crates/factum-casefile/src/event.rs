@@ -48,6 +48,8 @@ pub enum EventKind {
     Moved {
         /// The document.
         doc_id: DocumentId,
+        /// Its place before.
+        from: Slot,
         /// Its new place.
         slot: Slot,
     },

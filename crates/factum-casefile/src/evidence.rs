@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use factum_base::{DocumentId, Span, SpanError, TextDigest, slice_code_points};
+use factum_base::{CodePointIndex, DocumentId, Span, SpanError, TextDigest, slice_code_points};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -150,12 +150,27 @@ impl Evidence {
     /// # Errors
     /// The first check that fails.
     pub fn check_quote(&self, text: &str) -> Result<(), EvidenceFault> {
+        self.check_quote_by(|span| slice_code_points(text, span))
+    }
+
+    /// [`Self::check_quote`] with the text's index at hand, for many citations of one text.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub fn check_quote_with(&self, text: &str, index: &CodePointIndex) -> Result<(), EvidenceFault> {
+        self.check_quote_by(|span| index.slice(text, span))
+    }
+
+    fn check_quote_by<'t>(
+        &self,
+        slice: impl FnOnce(Span) -> Result<&'t str, SpanError>,
+    ) -> Result<(), EvidenceFault> {
         let id = || self.evidence_id.clone();
         let span = Span::new(self.start, self.end);
         if span.start == span.end {
             return Err(EvidenceFault::EmptySpan(id()));
         }
-        match slice_code_points(text, span) {
+        match slice(span) {
             Err(source) => Err(EvidenceFault::OutOfRange { id: id(), source }),
             Ok(quote) if quote != self.quote => Err(EvidenceFault::QuoteDiffers(id())),
             Ok(_) => Ok(()),

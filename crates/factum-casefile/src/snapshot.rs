@@ -97,7 +97,7 @@ fn apply<'e>(
         }
         EventKind::Withdrawn { doc_id } => set_active(documents, doc_id, false),
         EventKind::Reinstated { doc_id } => set_active(documents, doc_id, true),
-        EventKind::Moved { doc_id, slot } => {
+        EventKind::Moved { doc_id, slot, .. } => {
             if let Some(document) = documents.get_mut(doc_id) {
                 document.slot = slot.clone();
             }

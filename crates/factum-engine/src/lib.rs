@@ -1,1 +1,29 @@
-//! Placeholder while the crate is being written.
+//! The use cases: publish, withdraw, grant, build, serve, why, diff, compare, verify.
+//!
+//! The engine brings the pure crates and the store together. It knows nothing of terminals or HTTP:
+//! those call it and show what it returns. The clock comes in from outside.
+
+pub mod as_of;
+pub mod build;
+pub mod claim_diff;
+pub mod error;
+pub mod export;
+pub mod extract;
+pub mod history;
+pub mod ledger;
+mod permission;
+pub(crate) mod planning;
+mod profile_shelf;
+pub mod publish;
+pub mod rights;
+pub mod scale;
+pub mod serve;
+pub mod status;
+pub mod sync;
+pub mod transformation;
+pub mod verify;
+pub mod why;
+pub mod workspace;
+
+pub use error::{EngineError, ErrorKind};
+pub use workspace::{OWNER, Workspace};

@@ -15,6 +15,7 @@ const SAMPLE_BYTES: usize = 64 << 10;
 const SAMPLE_ROWS: usize = 200;
 /// A column's name is for people; a cell with a whole letter in it is none.
 const LONGEST_HEADER: usize = 120;
+const MOST_HEADERS: usize = 4096;
 
 /// The cells of a table, as code points of its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +32,12 @@ pub(crate) struct Table {
 /// Reads a table's cells.
 pub(crate) fn read(text: &str) -> (Table, Vec<Warning>) {
     let (delimiter, skip) = delimiter(text);
-    let mut table = Table { delimiter, header: None, rows: Vec::new(), cells: Vec::new() };
+    let mut table = Table {
+        delimiter,
+        header: None,
+        rows: Vec::new(),
+        cells: Vec::new(),
+    };
     let mut warnings = Vec::new();
     let mut first_row: Vec<String> = Vec::new();
     let mut known = (0usize, 0u32);
@@ -41,14 +47,21 @@ pub(crate) fn read(text: &str) -> (Table, Vec<Warning>) {
         if new_row {
             table.rows.push(narrow(table.cells.len()));
         }
-        let at = known.1 + narrow(text.get(known.0..raw.start).map_or(0, |t| t.chars().count()));
+        let at = known.1
+            + narrow(
+                text.get(known.0..raw.start)
+                    .map_or(0, |t| t.chars().count()),
+            );
         known = (raw.start, at);
         table.cells.push(at);
-        if table.rows.len() == 1 {
+        if table.rows.len() == 1 && first_row.len() < MOST_HEADERS {
             first_row.push(String::from_utf8_lossy(value).into_owned());
         }
-        if raw.end == text.len() && warnings.is_empty() && is_unclosed(text.get(raw).unwrap_or("")) {
-            warnings.push(Warning::UnclosedQuote { row: narrow(table.rows.len()) });
+        if raw.end == text.len() && warnings.is_empty() && is_unclosed(text.get(raw).unwrap_or(""))
+        {
+            warnings.push(Warning::UnclosedQuote {
+                row: narrow(table.rows.len()),
+            });
         }
         new_row = ends_row;
         true
@@ -74,15 +87,19 @@ fn is_unclosed(cell: &str) -> bool {
 
 /// Names are words, all different, and not long; a number is data.
 fn looks_like_header(row: &[String]) -> bool {
-    let mut names: Vec<&str> = row.iter().map(|name| name.trim()).filter(|n| !n.is_empty()).collect();
-    let named = names.len();
-    let words = names
+    let mut names: Vec<&str> = row
         .iter()
-        .all(|name| name.chars().any(char::is_alphabetic) && name.chars().count() <= LONGEST_HEADER);
+        .map(|name| name.trim())
+        .filter(|n| !n.is_empty())
+        .collect();
+    let given = names.len();
+    let words = names.iter().all(|name| {
+        name.chars().any(char::is_alphabetic) && name.chars().count() <= LONGEST_HEADER
+    });
     names.sort_unstable();
     names.dedup();
     // An index column often has no name, but one name alone among many cells is a title.
-    named > 0 && named == names.len() && words && named * 2 > row.len()
+    given > 0 && given == names.len() && words && given * 2 > row.len()
 }
 
 /// The delimiter, and how much of the text a `sep=` line takes up.
@@ -91,7 +108,9 @@ fn looks_like_header(row: &[String]) -> bool {
 /// through quotes. Where two do so equally, the comma loses: it is also a decimal sign and
 /// punctuation.
 fn delimiter(text: &str) -> (u8, usize) {
-    if let Some(&[delimiter, end]) = text.strip_prefix("sep=").and_then(|rest| rest.as_bytes().first_chunk())
+    if let Some(&[delimiter, end]) = text
+        .strip_prefix("sep=")
+        .and_then(|rest| rest.as_bytes().first_chunk())
         && delimiter.is_ascii()
         && matches!(end, b'\r' | b'\n')
     {
@@ -129,12 +148,18 @@ fn consistency(sample: &str, delimiter: u8) -> (usize, usize) {
         cuts_quotes |= cell.contains('"') && !cell.starts_with('"');
         if ends_row {
             let width = std::mem::take(&mut width);
-            widths.push(if std::mem::take(&mut cuts_quotes) { 1 } else { width });
+            widths.push(if std::mem::take(&mut cuts_quotes) {
+                1
+            } else {
+                width
+            });
         }
         widths.len() < SAMPLE_ROWS
     });
     widths.sort_unstable();
-    let best = widths.chunk_by(PartialEq::eq).max_by_key(|run| (run.len(), run[0]));
+    let best = widths
+        .chunk_by(PartialEq::eq)
+        .max_by_key(|run| (run.len(), run[0]));
     match best {
         Some(run) if run[0] > 1 => {
             let share = run.len() * 1000 / widths.len();
@@ -154,7 +179,11 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn new(text: &'a str, delimiter: u8, keep_values: bool) -> Self {
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
-        Self { text, reader, keep_values }
+        Self {
+            text,
+            reader,
+            keep_values,
+        }
     }
 
     /// Calls `each` with range, value and whether the row ends, until that says to stop. Values are
@@ -169,7 +198,10 @@ impl<'a> Fields<'a> {
         loop {
             if new_row {
                 // The rest of a line end, and empty lines, belong to no cell.
-                start += bytes[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+                start += bytes[start..]
+                    .iter()
+                    .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+                    .count();
                 new_row = false;
             }
             let (result, read, written) = self.reader.read_field(&bytes[at..], &mut out);
@@ -198,7 +230,11 @@ impl<'a> Fields<'a> {
 
 impl Table {
     pub(crate) fn locate(&self, span: Span) -> Location {
-        let last_point = if span.is_empty() { span.start } else { span.end - 1 };
+        let last_point = if span.is_empty() {
+            span.start
+        } else {
+            span.end - 1
+        };
         match (self.cell_of(span.start), self.cell_of(last_point)) {
             (Some(first), Some(last)) => Location::Cells {
                 first,
@@ -212,11 +248,20 @@ impl Table {
     }
 
     fn cell_of(&self, code_point: u32) -> Option<Cell> {
-        let cell = self.cells.partition_point(|&start| start <= code_point).checked_sub(1)?;
+        let cell = self
+            .cells
+            .partition_point(|&start| start <= code_point)
+            .checked_sub(1)?;
         let cell = narrow(cell);
-        let row = self.rows.partition_point(|&first| first <= cell).checked_sub(1)?;
+        let row = self
+            .rows
+            .partition_point(|&first| first <= cell)
+            .checked_sub(1)?;
         let column = cell - self.rows.get(row)?;
-        Some(Cell { row: narrow(row).saturating_add(1), column: column.saturating_add(1) })
+        Some(Cell {
+            row: narrow(row).saturating_add(1),
+            column: column.saturating_add(1),
+        })
     }
 
     fn header_of(&self, cell: Cell) -> Option<String> {
@@ -274,7 +319,10 @@ mod tests {
 
     #[test]
     fn an_unclosed_quote_is_warned_of() {
-        assert_eq!(read("a,b\n1,\"2\n3,4\n").1, [Warning::UnclosedQuote { row: 2 }]);
+        assert_eq!(
+            read("a,b\n1,\"2\n3,4\n").1,
+            [Warning::UnclosedQuote { row: 2 }]
+        );
         assert_eq!(read("a,b\n1,\"2\"").1, []);
     }
 }

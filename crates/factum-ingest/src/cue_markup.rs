@@ -26,7 +26,9 @@ pub(crate) fn push_line(payload: &mut Payload, line: &str, braces: bool) {
                 length
             }),
             // `{\an8}` and the like: position overrides that SubRip took from another format.
-            Some(b'{') if braces && rest.starts_with("{\\") => bounded_find(rest, '}').map(|end| end + 1),
+            Some(b'{') if braces && rest.starts_with("{\\") => {
+                closed_by(rest, '{', '}').map(|end| end + 1)
+            }
             _ => None,
         };
         let taken = taken.unwrap_or_else(|| {
@@ -38,16 +40,16 @@ pub(crate) fn push_line(payload: &mut Payload, line: &str, braces: bool) {
     payload.text.push_str(rest);
 }
 
-/// A tag is short. Not looking further keeps a line of opening brackets from costing its square.
-const LONGEST_TAG: usize = 1000;
-
-fn bounded_find(text: &str, wanted: char) -> Option<usize> {
-    text.char_indices().take_while(|&(at, _)| at < LONGEST_TAG).find(|&(_, c)| c == wanted).map(|(at, _)| at)
+/// Where the bracket that opens `text` is closed. Brackets don't nest, so another opening one means
+/// that it is not, and a line of nothing else does not cost its square.
+fn closed_by(text: &str, open: char, close: char) -> Option<usize> {
+    let end = text[1..].find([open, close])? + 1;
+    text[end..].starts_with(close).then_some(end)
 }
 
 /// Length of the tag at the start of `rest`, if it is one.
 fn tag(payload: &mut Payload, rest: &str) -> Option<usize> {
-    let end = bounded_find(rest, '>')?;
+    let end = closed_by(rest, '<', '>')?;
     let inner = &rest[1..end];
     let (closing, inner) = match inner.strip_prefix('/') {
         Some(inner) => (true, inner),
@@ -57,12 +59,19 @@ fn tag(payload: &mut Payload, rest: &str) -> Option<usize> {
         .find(|c: char| c == '.' || c.is_whitespace())
         .unwrap_or(inner.len());
     let name = inner[..name_end].to_ascii_lowercase();
-    let is_time = !closing && name.starts_with(|c: char| c.is_ascii_digit()) && crate::cues::parse_time(inner).is_some();
-    if !is_time && !TAGS.contains(&name.as_str()) && !(closing && name.is_empty()) {
+    let is_time = !closing
+        && name.starts_with(|c: char| c.is_ascii_digit())
+        && crate::cues::parse_time(inner).is_some();
+    let is_bare_end = closing && name.is_empty();
+    if !(is_time || is_bare_end || TAGS.contains(&name.as_str())) {
         return None;
     }
     if name == "v" {
-        let speaker = if closing { None } else { speaker(&inner[name_end..]) };
+        let speaker = if closing {
+            None
+        } else {
+            speaker(&inner[name_end..])
+        };
         payload.voices.push((payload.text.len(), speaker));
     }
     Some(end + 1)
@@ -123,13 +132,26 @@ mod tests {
 
     #[test]
     fn tags_go_and_entities_are_decoded() {
-        assert_eq!(read("<i>Caf\u{e9}</i> <c.x.y>a</c> <00:01.000>b").text, "Caf\u{e9} a b");
-        assert_eq!(read("&amp; &lt;you&gt; &#128512;&#x41; {\\an8}pos").text, "& <you> \u{1f600}A pos");
+        assert_eq!(
+            read("<i>Caf\u{e9}</i> <c.x.y>a</c> <00:01.000>b").text,
+            "Caf\u{e9} a b"
+        );
+        assert_eq!(
+            read("&amp; &lt;you&gt; &#128512;&#x41; {\\an8}pos").text,
+            "& <you> \u{1f600}A pos"
+        );
     }
 
     #[test]
     fn what_is_not_markup_stays() {
-        for line in ["a < b > c", "I <3 you", "R&D &c; &#xD800; &#0;", "<unknown>x</unknown>", "{x}", "<"] {
+        for line in [
+            "a < b > c",
+            "I <3 you",
+            "R&D &c; &#xD800; &#0;",
+            "<unknown>x</unknown>",
+            "{x}",
+            "<",
+        ] {
             assert_eq!(read(line).text, line);
         }
     }
@@ -138,6 +160,9 @@ mod tests {
     fn a_voice_names_its_speaker() {
         let payload = read("<v.loud Mr &amp; Mrs  Smith>I never</v> <v>x");
         assert_eq!(payload.text, "I never x");
-        assert_eq!(payload.voices, [(0, Some("Mr & Mrs Smith".to_owned())), (7, None), (8, None)]);
+        assert_eq!(
+            payload.voices,
+            [(0, Some("Mr & Mrs Smith".to_owned())), (7, None), (8, None)]
+        );
     }
 }

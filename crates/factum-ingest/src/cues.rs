@@ -45,14 +45,22 @@ pub struct Cue {
 /// Hours, minutes, seconds and milliseconds.
 pub(crate) fn write_clock(f: &mut fmt::Formatter<'_>, ms: u64) -> fmt::Result {
     let seconds = ms / 1000;
-    write!(f, "{:02}:{:02}:{:02}.{:03}", seconds / 3600, seconds / 60 % 60, seconds % 60, ms % 1000)
+    write!(
+        f,
+        "{:02}:{:02}:{:02}.{:03}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60,
+        ms % 1000
+    )
 }
 
 /// `hh:mm:ss.mmm`, `mm:ss.mmm`, with either decimal sign.
 pub(crate) fn parse_time(text: &str) -> Option<u64> {
     let (clock, fraction) = text.trim().split_once(['.', ','])?;
     let number = |digits: &str, longest: usize| {
-        let fits = (1..=longest).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+        let fits =
+            (1..=longest).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
         fits.then(|| digits.parse::<u64>().ok()).flatten()
     };
     let scale = [100, 10, 1].get(fraction.len().checked_sub(1)?)?;
@@ -70,7 +78,10 @@ pub(crate) fn parse_time(text: &str) -> Option<u64> {
 pub(crate) fn parse_timing(line: &str) -> Option<CueTime> {
     let (start, rest) = line.split_once("-->")?;
     let end = rest.split_whitespace().next()?;
-    Some(CueTime { start_ms: parse_time(start)?, end_ms: parse_time(end)? })
+    Some(CueTime {
+        start_ms: parse_time(start)?,
+        end_ms: parse_time(end)?,
+    })
 }
 
 /// What a line that holds an arrow is.
@@ -84,13 +95,16 @@ fn arrow(media: Media, line: &str) -> Option<Arrow> {
         return None;
     }
     let time = parse_timing(line);
-    let looks_like_time = line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.contains(':');
+    let looks_like_time =
+        line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.contains(':');
     // In WebVTT an arrow can be nothing else; in SubRip people write it in speech.
-    Some(if time.is_some() || media == Media::Vtt || looks_like_time {
-        Arrow::Timing(time)
-    } else {
-        Arrow::Text
-    })
+    Some(
+        if time.is_some() || media == Media::Vtt || looks_like_time {
+            Arrow::Timing(time)
+        } else {
+            Arrow::Text
+        },
+    )
 }
 
 /// A cue as it lies in the decoded text.
@@ -107,7 +121,12 @@ struct Raw {
 pub(crate) fn read(media: Media, bytes: &[u8], decoded: Decoded) -> TextLayer {
     let mut reader = Reader::new(media, &decoded.text);
     reader.read();
-    let Reader { raws, outside, first_outside, .. } = reader;
+    let Reader {
+        raws,
+        outside,
+        first_outside,
+        ..
+    } = reader;
     let mut writer = Writer::default();
     let mut cursor = SourceCursor::new(bytes, &decoded);
     for (number, raw) in (1u32..).zip(&raws) {
@@ -116,7 +135,11 @@ pub(crate) fn read(media: Media, bytes: &[u8], decoded: Decoded) -> TextLayer {
             if !payload.text.is_empty() {
                 payload.text.push('\n');
             }
-            push_line(&mut payload, &decoded.text[line.clone()], media == Media::Srt);
+            push_line(
+                &mut payload,
+                &decoded.text[line.clone()],
+                media == Media::Srt,
+            );
         }
         let start = narrow(cursor.start_of(raw.start));
         let end = narrow(cursor.end_of(raw.end));
@@ -125,7 +148,10 @@ pub(crate) fn read(media: Media, bytes: &[u8], decoded: Decoded) -> TextLayer {
     let mut warnings = decoded.warnings;
     warnings.extend(time_warnings(&raws));
     if outside > 0 {
-        warnings.push(Warning::TextOutsideCues { lines: outside, first_line: first_outside });
+        warnings.push(Warning::TextOutsideCues {
+            lines: outside,
+            first_line: first_outside,
+        });
     }
     TextLayer {
         media,
@@ -142,12 +168,16 @@ fn narrow(offset: usize) -> u32 {
 
 fn time_warnings(raws: &[Raw]) -> Vec<Warning> {
     let tally = |wrong: &dyn Fn(&Raw) -> bool| {
-        let mut found = (1u32..).zip(raws).filter(|(_, raw)| wrong(raw)).map(|(number, _)| number);
+        let mut found = (1u32..)
+            .zip(raws)
+            .filter(|(_, raw)| wrong(raw))
+            .map(|(number, _)| number);
         let first = found.next();
         first.map(|first| (narrow(found.count()).saturating_add(1), first))
     };
     let mut warnings = Vec::new();
-    if let Some((count, first_cue)) = tally(&|raw| raw.time.is_some_and(|t| t.end_ms < t.start_ms)) {
+    if let Some((count, first_cue)) = tally(&|raw| raw.time.is_some_and(|t| t.end_ms < t.start_ms))
+    {
         warnings.push(Warning::ReversedCueTime { count, first_cue });
     }
     if let Some((count, first_cue)) = tally(&|raw| raw.time.is_none()) {
@@ -166,7 +196,13 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(media: Media, text: &'a str) -> Self {
-        Self { media, text, raws: Vec::new(), outside: 0, first_outside: 0 }
+        Self {
+            media,
+            text,
+            raws: Vec::new(),
+            outside: 0,
+            first_outside: 0,
+        }
     }
 
     fn read(&mut self) {
@@ -186,11 +222,22 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if let Some(Arrow::Timing(time)) = arrow(self.media, content) {
-                let start = self.identity(held.take(), in_cue).map_or(line.start, |id| id.start);
-                self.raws.push(Raw { time, start, end: line.end, lines: Vec::new() });
+                let start = self
+                    .identity(held.take(), in_cue)
+                    .map_or(line.start, |id| id.start);
+                self.raws.push(Raw {
+                    time,
+                    start,
+                    end: line.end,
+                    lines: Vec::new(),
+                });
                 in_cue = true;
                 skipping = false;
-            } else if self.media == Media::Vtt && after_blank && !in_cue && is_skipped_block(content, number) {
+            } else if self.media == Media::Vtt
+                && after_blank
+                && !in_cue
+                && is_skipped_block(content, number)
+            {
                 skipping = true;
             } else if !skipping {
                 self.settle(held.replace((number, line)), in_cue);
@@ -207,8 +254,11 @@ impl<'a> Reader<'a> {
         in_cue: bool,
     ) -> Option<std::ops::Range<usize>> {
         let (number, line) = held?;
-        let is_number = self.text[line.clone()].trim().bytes().all(|byte| byte.is_ascii_digit());
-        if in_cue && !is_number || self.media == Media::Srt && !is_number {
+        let is_number = self.text[line.clone()]
+            .trim()
+            .bytes()
+            .all(|byte| byte.is_ascii_digit());
+        if !is_number && (in_cue || self.media == Media::Srt) {
             self.settle(Some((number, line)), in_cue);
             return None;
         }
@@ -256,7 +306,13 @@ impl Writer {
     }
 
     /// Writes a cue's text, cut where the voice changes. White space between voices belongs to none.
-    fn push(&mut self, number: u32, time: Option<CueTime>, payload: &Payload, source: std::ops::Range<u32>) {
+    fn push(
+        &mut self,
+        number: u32,
+        time: Option<CueTime>,
+        payload: &Payload,
+        source: std::ops::Range<u32>,
+    ) {
         if payload.text.trim().is_empty() {
             return;
         }

@@ -61,15 +61,18 @@ pub(crate) fn decode(bytes: &[u8], media: Option<Media>) -> Result<Decoded, Refu
     }
     let declared = match media {
         Some(Media::Html) => detect::declared_charset(bytes),
-        Some(_) => None,
         None if detect::starts_like_markup(bytes) => detect::declared_charset(bytes),
-        None => None,
+        _ => None,
     };
     decode_bytes(bytes, 0, declared)
 }
 
 /// Encodings whose units are bytes.
-fn decode_bytes(bytes: &[u8], skip: usize, declared: Option<detect::Declared>) -> Result<Decoded, Refusal> {
+fn decode_bytes(
+    bytes: &[u8],
+    skip: usize,
+    declared: Option<detect::Declared>,
+) -> Result<Decoded, Refusal> {
     detect::refuse_binary(&bytes[skip..])?;
     let all = skip..bytes.len();
     let bom = skip > 0;
@@ -87,22 +90,36 @@ fn decode_bytes(bytes: &[u8], skip: usize, declared: Option<detect::Declared>) -
         }
         return Ok(Decoded {
             text: text.to_owned(),
-            encoding: Encoding { name: "UTF-8".to_owned(), bom, detected: false },
+            encoding: Encoding {
+                name: "UTF-8".to_owned(),
+                bom,
+                detected: false,
+            },
             warnings,
-            runs: vec![Run { decoded: 0..text.len(), source: all, how: How::Utf8 }],
+            runs: vec![Run {
+                decoded: 0..text.len(),
+                source: all,
+                how: How::Utf8,
+            }],
         });
     }
     if let Some(found) = declared.as_ref().and_then(|declared| declared.encoding)
         && found != encoding_rs::UTF_8
-        && found.decode_without_bom_handling_and_without_replacement(body).is_some()
+        && found
+            .decode_without_bom_handling_and_without_replacement(body)
+            .is_some()
     {
         return Ok(in_code_page(body, all, found, declared.as_ref()));
     }
-    let mut decoded = legacy::decode(bytes, skip);
+    let mut decoded = legacy::decode(bytes, skip)?;
     if let Some(declared) = declared
-        && declared.encoding.is_none_or(|encoding| encoding.name() != decoded.encoding.name)
+        && declared
+            .encoding
+            .is_none_or(|encoding| encoding.name() != decoded.encoding.name)
     {
-        decoded.warnings.insert(0, declared.misleading(&decoded.encoding.name));
+        decoded
+            .warnings
+            .insert(0, declared.misleading(&decoded.encoding.name));
     }
     decoded.encoding.bom = bom;
     Ok(decoded)
@@ -118,12 +135,25 @@ fn in_code_page(
     let (text, _) = encoding.decode_without_bom_handling(body);
     let stated = declared.is_some_and(|declared| declared.encoding == Some(encoding));
     let name = encoding.name().to_owned();
-    let warnings =
-        if stated { Vec::new() } else { vec![Warning::DetectedEncoding { encoding: name.clone() }] };
+    let warnings = if stated {
+        Vec::new()
+    } else {
+        vec![Warning::DetectedEncoding {
+            encoding: name.clone(),
+        }]
+    };
     Decoded {
-        runs: vec![Run { decoded: 0..text.len(), source, how: How::Legacy(encoding) }],
+        runs: vec![Run {
+            decoded: 0..text.len(),
+            source,
+            how: How::Legacy(encoding),
+        }],
         text: text.into_owned(),
-        encoding: Encoding { name, bom: false, detected: !stated },
+        encoding: Encoding {
+            name,
+            bom: false,
+            detected: !stated,
+        },
         warnings,
     }
 }
@@ -134,24 +164,43 @@ fn decode_wide(bytes: &[u8], skip: usize, how: How, bom: bool) -> Result<Decoded
     let (text, invalid, units) = match how {
         How::Utf32(little) => utf32(body, little),
         How::Utf16(little) => utf16(body, little),
-        _ => return Err(Refusal::Binary { controls: 0, bytes: bytes.len() as u64 }),
+        _ => {
+            return Err(Refusal::Binary {
+                controls: 0,
+                bytes: bytes.len() as u64,
+            });
+        }
     };
     let name = wide_name(how);
     // A stray unit is damage; one in five means the mark lies.
     if u64::from(invalid) * 5 > units {
-        return Err(Refusal::Undecodable { encoding: name.to_owned(), invalid: invalid.into(), units });
+        return Err(Refusal::Undecodable {
+            encoding: name.to_owned(),
+            invalid: invalid.into(),
+            units,
+        });
     }
     let mut warnings = Vec::new();
     if !bom {
-        warnings.push(Warning::DetectedEncoding { encoding: name.to_owned() });
+        warnings.push(Warning::DetectedEncoding {
+            encoding: name.to_owned(),
+        });
     }
     if invalid > 0 {
         warnings.push(Warning::ReplacedBytes { count: invalid });
     }
     Ok(Decoded {
-        runs: vec![Run { decoded: 0..text.len(), source: skip..bytes.len(), how }],
+        runs: vec![Run {
+            decoded: 0..text.len(),
+            source: skip..bytes.len(),
+            how,
+        }],
         text,
-        encoding: Encoding { name: name.to_owned(), bom, detected: !bom },
+        encoding: Encoding {
+            name: name.to_owned(),
+            bom,
+            detected: !bom,
+        },
         warnings,
     })
 }
@@ -168,9 +217,13 @@ const fn wide_name(how: How) -> &'static str {
 
 fn utf16(body: &[u8], little: bool) -> (String, u32, u64) {
     let (pairs, rest) = body.as_chunks::<2>();
-    let units = pairs
-        .iter()
-        .map(|&pair| if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) });
+    let units = pairs.iter().map(|&pair| {
+        if little {
+            u16::from_le_bytes(pair)
+        } else {
+            u16::from_be_bytes(pair)
+        }
+    });
     let mut invalid = 0;
     let mut text = String::with_capacity(body.len());
     for unit in char::decode_utf16(units) {
@@ -187,7 +240,11 @@ fn utf32(body: &[u8], little: bool) -> (String, u32, u64) {
     let mut invalid = 0;
     let mut text = String::with_capacity(body.len());
     for &quad in quads {
-        let unit = if little { u32::from_le_bytes(quad) } else { u32::from_be_bytes(quad) };
+        let unit = if little {
+            u32::from_le_bytes(quad)
+        } else {
+            u32::from_be_bytes(quad)
+        };
         text.push(char::from_u32(unit).unwrap_or_else(|| {
             invalid += 1;
             char::REPLACEMENT_CHARACTER
@@ -197,10 +254,19 @@ fn utf32(body: &[u8], little: bool) -> (String, u32, u64) {
 }
 
 /// A unit cut off at the end of the file shows as one replaced character.
-fn finish_wide(mut text: String, mut invalid: u32, rest: &[u8], units: usize) -> (String, u32, u64) {
+fn finish_wide(
+    mut text: String,
+    mut invalid: u32,
+    rest: &[u8],
+    units: usize,
+) -> (String, u32, u64) {
     if !rest.is_empty() {
         invalid += 1;
         text.push(char::REPLACEMENT_CHARACTER);
     }
-    (text, invalid, (units + usize::from(!rest.is_empty())) as u64)
+    (
+        text,
+        invalid,
+        (units + usize::from(!rest.is_empty())) as u64,
+    )
 }

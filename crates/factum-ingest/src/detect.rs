@@ -36,15 +36,23 @@ pub(crate) fn utf16_without_mark(bytes: &[u8]) -> Option<bool> {
     }
     let even = pairs.iter().filter(|pair| pair[0] == 0).count();
     let odd = pairs.iter().filter(|pair| pair[1] == 0).count();
-    let (little, zeros, others) = if odd > even { (true, odd, even) } else { (false, even, odd) };
+    let (little, zeros, others) = if odd > even {
+        (true, odd, even)
+    } else {
+        (false, even, odd)
+    };
     if zeros == 0 || others * 20 > zeros {
         return None;
     }
     let mut bad = 0usize;
     let mut plain = 0usize;
-    let units = pairs
-        .iter()
-        .map(|&pair| if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) });
+    let units = pairs.iter().map(|&pair| {
+        if little {
+            u16::from_le_bytes(pair)
+        } else {
+            u16::from_be_bytes(pair)
+        }
+    });
     for c in char::decode_utf16(units) {
         match c {
             Err(_) => return None,
@@ -57,7 +65,10 @@ pub(crate) fn utf16_without_mark(bytes: &[u8]) -> Option<bool> {
     // ideographs; so the fewer the zeros, the more of the text must be of everyday scripts and the
     // less sensible it must be as bytes.
     let many_zeros = zeros * 10 >= pairs.len();
-    let controls = bytes.iter().filter(|&&byte| byte < 0x20 && !is_text_control(byte)).count();
+    let controls = bytes
+        .iter()
+        .filter(|&&byte| byte < 0x20 && !is_text_control(byte))
+        .count();
     let sensible = bad * 50 <= pairs.len();
     let everyday = plain * 10 >= pairs.len() * 9;
     (sensible && (many_zeros || (everyday && controls * 50 > bytes.len()))).then_some(little)
@@ -70,7 +81,9 @@ fn is_control(c: char) -> bool {
 /// Private use and the noncharacters.
 fn is_unlikely(c: char) -> bool {
     let code = u32::from(c);
-    (0xe000..=0xf8ff).contains(&code) || (0xfdd0..=0xfdef).contains(&code) || code & 0xfffe == 0xfffe
+    (0xe000..=0xf8ff).contains(&code)
+        || (0xfdd0..=0xfdef).contains(&code)
+        || code & 0xfffe == 0xfffe
 }
 
 /// Scripts with most of the world's text.
@@ -86,13 +99,16 @@ const fn is_text_control(byte: u8) -> bool {
 
 /// Refuses what is no text in any encoding whose units are bytes.
 pub(crate) fn refuse_binary(bytes: &[u8]) -> Result<(), Refusal> {
-    let nuls = bytes.iter().filter(|&&byte| byte == 0).count();
-    let controls = bytes
-        .iter()
-        .filter(|&&byte| (byte < 0x20 && !is_text_control(byte)) || byte == 0x7f)
-        .count();
+    let (mut nuls, mut controls) = (0usize, 0usize);
+    for &byte in bytes {
+        nuls += usize::from(byte == 0);
+        controls += usize::from((byte < 0x20 && !is_text_control(byte)) || byte == 0x7f);
+    }
     if nuls * 50 > bytes.len() || controls * 10 > bytes.len() {
-        return Err(Refusal::Binary { controls: controls as u64, bytes: bytes.len() as u64 });
+        return Err(Refusal::Binary {
+            controls: controls as u64,
+            bytes: bytes.len() as u64,
+        });
     }
     Ok(())
 }
@@ -123,7 +139,10 @@ impl Declared {
     }
 
     pub(crate) fn misleading(&self, used: &str) -> Warning {
-        Warning::MisleadingEncoding { declared: self.label.clone(), used: used.to_owned() }
+        Warning::MisleadingEncoding {
+            declared: self.label.clone(),
+            used: used.to_owned(),
+        }
     }
 }
 
@@ -138,10 +157,16 @@ pub(crate) fn declared_charset(bytes: &[u8]) -> Option<Declared> {
     let found = find(&head, b"<meta")
         .and_then(|at| find(&head[at..], b"charset").map(|within| at + within + b"charset".len()))
         .or_else(|| {
-            let end = head.starts_with(b"<?xml").then(|| find(&head, b"?>")).flatten()?;
+            let end = head
+                .starts_with(b"<?xml")
+                .then(|| find(&head, b"?>"))
+                .flatten()?;
             find(&head[..end], b"encoding").map(|at| at + b"encoding".len())
         })?;
-    let rest = head[found..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let rest = head[found..]
+        .trim_ascii_start()
+        .strip_prefix(b"=")?
+        .trim_ascii_start();
     let rest = match rest {
         [b'"' | b'\'', rest @ ..] => rest.trim_ascii_start(),
         rest => rest,
@@ -151,15 +176,22 @@ pub(crate) fn declared_charset(bytes: &[u8]) -> Option<Declared> {
         .position(|byte| !(byte.is_ascii_alphanumeric() || b"-_:.+".contains(byte)))
         .unwrap_or(rest.len())
         .min(40);
-    let label = std::str::from_utf8(&rest[..end]).ok().filter(|label| !label.is_empty())?;
+    let label = std::str::from_utf8(&rest[..end])
+        .ok()
+        .filter(|label| !label.is_empty())?;
     let encoding = Encoding::for_label(label.as_bytes())
         // This statement was read as bytes, so UTF-16 can't be true; `replacement` is no encoding.
         .filter(|encoding| encoding.is_ascii_compatible() && *encoding != encoding_rs::REPLACEMENT);
-    Some(Declared { label: label.to_owned(), encoding })
+    Some(Declared {
+        label: label.to_owned(),
+        encoding,
+    })
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .position(|window| window == needle)
 }
 
 #[cfg(test)]
@@ -168,42 +200,74 @@ mod tests {
 
     fn wide(text: &str, little: bool) -> Vec<u8> {
         text.encode_utf16()
-            .flat_map(|unit| if little { unit.to_le_bytes() } else { unit.to_be_bytes() })
+            .flat_map(|unit| {
+                if little {
+                    unit.to_le_bytes()
+                } else {
+                    unit.to_be_bytes()
+                }
+            })
             .collect()
     }
 
     #[test]
     fn utf16_without_a_mark_is_known_in_any_common_script() {
-        for text in ["Plain English.", "Свидетель показал, что да.\r\n", "证人说合同已经签署。\n付款金额为五百元。\n证人"] {
+        for text in [
+            "Plain English.",
+            "Свидетель показал, что да.\r\n",
+            "证人说合同已经签署。\n付款金额为五百元。\n证人",
+        ] {
             assert_eq!(utf16_without_mark(&wide(text, true)), Some(true), "{text}");
-            assert_eq!(utf16_without_mark(&wide(text, false)), Some(false), "{text}");
+            assert_eq!(
+                utf16_without_mark(&wide(text, false)),
+                Some(false),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn a_stray_nul_does_not_make_a_text_utf16() {
-        assert_eq!(utf16_without_mark(b"An honest line of text with one \0 in it, that is all.\n"), None);
+        assert_eq!(
+            utf16_without_mark(b"An honest line of text with one \0 in it, that is all.\n"),
+            None
+        );
         assert_eq!(utf16_without_mark(b"plain"), None);
         assert_eq!(utf16_without_mark(&[0; 64]), None);
     }
 
     #[test]
     fn utf32_is_told_from_utf16_by_its_mark() {
-        assert_eq!(byte_order_mark(b"\xff\xfe\0\0a\0\0\0"), Some((How::Utf32(true), 4)));
-        assert_eq!(byte_order_mark(b"\xff\xfe\0\0a\0"), Some((How::Utf16(true), 2)));
+        assert_eq!(
+            byte_order_mark(b"\xff\xfe\0\0a\0\0\0"),
+            Some((How::Utf32(true), 4))
+        );
+        assert_eq!(
+            byte_order_mark(b"\xff\xfe\0\0a\0"),
+            Some((How::Utf16(true), 2))
+        );
         assert_eq!(byte_order_mark(b"\xff\xfea\0"), Some((How::Utf16(true), 2)));
     }
 
     #[test]
     fn a_charset_is_read_from_either_form_of_meta() {
         let label = |html: &str| declared_charset(html.as_bytes()).map(|declared| declared.label);
-        assert_eq!(label("<meta charset='windows-1251'>").as_deref(), Some("windows-1251"));
+        assert_eq!(
+            label("<meta charset='windows-1251'>").as_deref(),
+            Some("windows-1251")
+        );
         assert_eq!(
             label("<META http-equiv=x content=\"text/html; charset=Shift_JIS\">").as_deref(),
             Some("shift_jis")
         );
-        assert_eq!(label("<?xml version='1.0' encoding=\"ISO-8859-2\"?>").as_deref(), Some("iso-8859-2"));
+        assert_eq!(
+            label("<?xml version='1.0' encoding=\"ISO-8859-2\"?>").as_deref(),
+            Some("iso-8859-2")
+        );
         assert_eq!(label("<p>charset=utf-8</p>"), None);
-        assert_eq!(declared_charset(b"<meta charset=utf-16>").unwrap().encoding, None);
+        assert_eq!(
+            declared_charset(b"<meta charset=utf-16>").unwrap().encoding,
+            None
+        );
     }
 }

@@ -65,13 +65,23 @@ const REFUSED_NAMES: &[(&[&str], &str)] = &[
     (&["epub"], "EPUB"),
     (&["zip"], "ZIP archive"),
     (&["gz", "tgz"], "gzip archive"),
-    (&["png", "jpg", "jpeg", "gif", "tif", "tiff", "bmp", "webp", "heic"], "image"),
+    (
+        &[
+            "png", "jpg", "jpeg", "gif", "tif", "tiff", "bmp", "webp", "heic",
+        ],
+        "image",
+    ),
     (&["mp3", "wav", "m4a", "ogg", "flac"], "sound recording"),
     (&["mp4", "mov", "avi", "mkv", "webm"], "video recording"),
 ];
 
 const READABLE_NAMES: &[(&[&str], Media)] = &[
-    (&["txt", "text", "log", "asc", "rst", "tex", "jsonl", "ndjson", "xml"], Media::PlainText),
+    (
+        &[
+            "txt", "text", "log", "asc", "rst", "tex", "jsonl", "ndjson", "xml",
+        ],
+        Media::PlainText,
+    ),
     (&["md", "markdown", "mdown", "mkd"], Media::Markdown),
     (&["html", "htm", "xhtml", "xht"], Media::Html),
     (&["csv", "tsv", "tab"], Media::Csv),
@@ -93,7 +103,10 @@ pub(crate) fn choose(name: &str, bytes: &[u8]) -> Choice {
 }
 
 fn by_name<T: Copy>(names: &[(&[&str], T)], extension: &str) -> Option<T> {
-    names.iter().find(|(known, _)| known.contains(&extension)).map(|&(_, what)| what)
+    names
+        .iter()
+        .find(|(known, _)| known.contains(&extension))
+        .map(|&(_, what)| what)
 }
 
 /// The lower-case extension, or nothing.
@@ -120,7 +133,9 @@ fn magic(extension: &str, bytes: &[u8]) -> Option<&'static str> {
         (Some(b"RIFF"), _, Some(b"WAVE")) => Some("sound recording"),
         (Some(b"RIFF"), _, Some(b"AVI ")) => Some("video recording"),
         (Some([0, 0, ..]), Some(b"ftyp"), _) => Some("MP4 recording"),
-        (Some([b'B', b'M', ..]), Some([_, _, 0, 0]), _) if bytes.get(8..10) == Some(&[0, 0]) => Some("BMP image"),
+        (Some([b'B', b'M', ..]), Some([_, _, 0, 0]), _) if bytes.get(8..10) == Some(&[0, 0]) => {
+            Some("BMP image")
+        }
         _ => None,
     }
 }
@@ -128,9 +143,18 @@ fn magic(extension: &str, bytes: &[u8]) -> Option<&'static str> {
 /// Office files are ZIP archives; what is inside tells them apart when the name does not.
 fn zip_kind(extension: &str, bytes: &[u8]) -> &'static str {
     const PARTS: &[(&[u8], &str)] = &[
-        (b"mimetypeapplication/vnd.oasis.opendocument.text", "OpenDocument text (ODT)"),
-        (b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "OpenDocument table (ODS)"),
-        (b"mimetypeapplication/vnd.oasis.opendocument.presentation", "OpenDocument slides (ODP)"),
+        (
+            b"mimetypeapplication/vnd.oasis.opendocument.text",
+            "OpenDocument text (ODT)",
+        ),
+        (
+            b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
+            "OpenDocument table (ODS)",
+        ),
+        (
+            b"mimetypeapplication/vnd.oasis.opendocument.presentation",
+            "OpenDocument slides (ODP)",
+        ),
         (b"mimetypeapplication/epub+zip", "EPUB"),
         (b"word/", "Word (DOCX)"),
         (b"xl/", "Excel (XLSX)"),
@@ -175,10 +199,16 @@ pub(crate) fn sniff_text(text: &str) -> Media {
 fn looks_like_html(mut start: &str) -> bool {
     // Licence comments often come before the document type.
     while let Some(comment) = start.strip_prefix("<!--") {
-        let Some((_, rest)) = comment.split_once("-->") else { return false };
+        let Some((_, rest)) = comment.split_once("-->") else {
+            return false;
+        };
         start = rest.trim_start();
     }
-    let starts = |tag: &str| start.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag));
+    let starts = |tag: &str| {
+        start
+            .get(..tag.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(tag))
+    };
     starts("<!doctype html") || starts("<html") || starts("<head") || starts("<body")
 }
 
@@ -189,17 +219,32 @@ mod tests {
     #[test]
     fn a_signature_beats_the_name() {
         assert_eq!(choose("letter.txt", b"%PDF-1.4\n"), Choice::Refused("PDF"));
-        assert_eq!(choose("a.docx", b"PK\x03\x04"), Choice::Refused("Word (DOCX)"));
-        assert_eq!(choose("a.bin", b"PK\x03\x04....word/document.xml"), Choice::Refused("Word (DOCX)"));
-        assert_eq!(choose("m.msg", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), Choice::Refused("Outlook mail (MSG)"));
-        assert_eq!(choose("a.txt", b"MM and BM are initials"), Choice::Media(Media::PlainText));
+        assert_eq!(
+            choose("a.docx", b"PK\x03\x04"),
+            Choice::Refused("Word (DOCX)")
+        );
+        assert_eq!(
+            choose("a.bin", b"PK\x03\x04....word/document.xml"),
+            Choice::Refused("Word (DOCX)")
+        );
+        assert_eq!(
+            choose("m.msg", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+            Choice::Refused("Outlook mail (MSG)")
+        );
+        assert_eq!(
+            choose("a.txt", b"MM and BM are initials"),
+            Choice::Media(Media::PlainText)
+        );
     }
 
     #[test]
     fn the_extension_decides_without_regard_to_case_or_folders() {
         assert_eq!(choose("x/y.HTML", b"a"), Choice::Media(Media::Html));
         assert_eq!(choose("x.html/readme", b"a"), Choice::Unknown);
-        assert_eq!(choose("mail.eml", b"From: a"), Choice::Refused("mail (EML)"));
+        assert_eq!(
+            choose("mail.eml", b"From: a"),
+            Choice::Refused("mail (EML)")
+        );
     }
 
     #[test]
@@ -209,7 +254,10 @@ mod tests {
         assert_eq!(sniff_text(" <!-- a --><!DOCTYPE HTML><p>"), Media::Html);
         assert_eq!(sniff_text("{\"a\":1}"), Media::Json);
         assert_eq!(sniff_text("{a} is a set"), Media::PlainText);
-        assert_eq!(sniff_text("1\r\n00:00:01,000 --> 00:00:02,000\r\nx"), Media::Srt);
+        assert_eq!(
+            sniff_text("1\r\n00:00:01,000 --> 00:00:02,000\r\nx"),
+            Media::Srt
+        );
         assert_eq!(sniff_text("a,b\n1,2\n3,4\n"), Media::PlainText);
     }
 }

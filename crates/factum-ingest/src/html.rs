@@ -9,7 +9,7 @@ use std::ops::Range;
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use crate::decode::Decoded;
-use crate::html_flow::Flow;
+use crate::html_flow::{Flow, FlowPiece};
 use crate::html_tree::{Open, Role, Tree, Unseen, is_machinery, is_preformatted, is_void, role};
 use crate::layout::{Layout, Piece};
 use crate::media::Media;
@@ -19,19 +19,41 @@ use crate::source::{SourceCursor, Unit};
 use crate::warning::Warning;
 
 /// Reads a decoded page.
-pub(crate) fn read(bytes: &[u8], decoded: Decoded, limits: &Limits) -> Result<TextLayer, Refusal> {
-    let too_many = || Refusal::LimitExceeded {
-        what: "pieces of page layout".to_owned(),
-        limit: limits.max_pieces.into(),
-    };
-    let mut page = Page::new(&decoded.text, limits.max_pieces as usize);
+pub(crate) fn read(
+    bytes: &[u8],
+    decoded: &Decoded,
+    limits: &Limits,
+) -> Result<TextLayer, Refusal> {
+    let most_pieces = limits.max_pieces as usize;
+    let mut page = Page::new(&decoded.text, most_pieces);
     let Ok(()) = Tokenizer::new_with_emitter(decoded.text.as_str(), &mut page).finish();
-    if page.flow.overflowed {
-        return Err(too_many());
-    }
-    let mut cursor = SourceCursor::new(bytes, &decoded);
-    let mut pieces = Vec::with_capacity(page.flow.pieces.len());
-    for piece in &page.flow.pieces {
+    let pieces = place(bytes, decoded, &page.flow.pieces, most_pieces);
+    let Some(pieces) = pieces.filter(|_| !page.flow.overflowed) else {
+        let what = "pieces of page layout".to_owned();
+        return Err(Refusal::LimitExceeded { what, limit: limits.max_pieces.into() });
+    };
+    let mut warnings = decoded.warnings.clone();
+    warnings.extend(page.warnings(limits));
+    Ok(TextLayer {
+        media: Media::Html,
+        text: page.flow.text,
+        layout: Layout::of_page(pieces),
+        encoding: decoded.encoding.clone(),
+        warnings,
+    })
+}
+
+/// Finds the bytes of each piece, cutting it where the width of characters changes. `None` if that
+/// makes too many.
+fn place(
+    bytes: &[u8],
+    decoded: &Decoded,
+    written: &[FlowPiece],
+    most_pieces: usize,
+) -> Option<Vec<Piece>> {
+    let mut cursor = SourceCursor::new(bytes, decoded);
+    let mut pieces = Vec::with_capacity(written.len());
+    for piece in written {
         if piece.rewritten {
             let start = cursor.start_of(piece.decoded.start);
             let end = cursor.end_of(piece.decoded.end);
@@ -47,7 +69,8 @@ pub(crate) fn read(bytes: &[u8], decoded: Decoded, limits: &Limits) -> Result<Te
         }
         let mut start = piece.start;
         cursor.parts(piece.decoded.clone(), |part, source, unit| {
-            let length = narrow(decoded.text.get(part.clone()).map_or(0, |text| text.chars().count()));
+            let text = decoded.text.get(part.clone()).unwrap_or("");
+            let length = narrow(text.chars().count());
             pieces.push(Piece {
                 start,
                 length,
@@ -58,37 +81,36 @@ pub(crate) fn read(bytes: &[u8], decoded: Decoded, limits: &Limits) -> Result<Te
             });
             start = start.saturating_add(length);
         });
-        if pieces.len() > limits.max_pieces as usize {
-            return Err(too_many());
+        if pieces.len() > most_pieces {
+            return None;
         }
     }
-    let mut warnings = decoded.warnings.clone();
-    warnings.extend(page.warnings(limits));
-    Ok(TextLayer {
-        media: Media::Html,
-        text: page.flow.text,
-        layout: Layout::of_page(pieces),
-        encoding: decoded.encoding.clone(),
-        warnings,
-    })
+    Some(pieces)
 }
 
 fn narrow(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
+#[derive(Debug, Default, PartialEq, Eq)]
+enum TagKind {
+    #[default]
+    Start,
+    End,
+}
+
 /// The tag being read.
 #[derive(Debug, Default)]
 struct Tag {
     name: Vec<u8>,
-    is_end: bool,
+    kind: TagKind,
     self_closing: bool,
     attribute: Vec<u8>,
     value: Vec<u8>,
     has_hidden: bool,
     has_open: bool,
-    style_hides: bool,
-    style_seen: bool,
+    /// There is a style, and whether it hides.
+    style: Option<bool>,
 }
 
 impl Tag {
@@ -97,10 +119,7 @@ impl Tag {
             b"hidden" => self.has_hidden = true,
             b"open" => self.has_open = true,
             // Of attributes given twice the first counts.
-            b"style" if !self.style_seen => {
-                self.style_seen = true;
-                self.style_hides = hides(&self.value);
-            }
+            b"style" if self.style.is_none() => self.style = Some(hides(&self.value)),
             _ => {}
         }
         self.attribute.clear();
@@ -110,16 +129,25 @@ impl Tag {
 
 /// A style attribute that keeps its element from being shown.
 fn hides(style: &[u8]) -> bool {
-    style.to_ascii_lowercase().split(|&byte| byte == b';').any(|declaration| {
-        let Some(colon) = declaration.iter().position(|&byte| byte == b':') else { return false };
-        let value = declaration[colon + 1..].trim_ascii();
-        let value = value.split(|&byte| byte == b'!').next().unwrap_or(value).trim_ascii();
-        match declaration[..colon].trim_ascii() {
-            b"display" => value == b"none",
-            b"visibility" => matches!(value, b"hidden" | b"collapse"),
-            _ => false,
-        }
-    })
+    style
+        .to_ascii_lowercase()
+        .split(|&byte| byte == b';')
+        .any(|declaration| {
+            let Some(colon) = declaration.iter().position(|&byte| byte == b':') else {
+                return false;
+            };
+            let value = declaration[colon + 1..].trim_ascii();
+            let value = value
+                .split(|&byte| byte == b'!')
+                .next()
+                .unwrap_or(value)
+                .trim_ascii();
+            match declaration[..colon].trim_ascii() {
+                b"display" => value == b"none",
+                b"visibility" => matches!(value, b"hidden" | b"collapse"),
+                _ => false,
+            }
+        })
 }
 
 /// Takes what the tokenizer finds and writes the page's text.
@@ -146,7 +174,7 @@ impl<'a> Page<'a> {
         Self {
             source,
             flow: Flow::new(most_pieces),
-            tree: Tree::default(),
+            tree: Tree::new(),
             tag: Tag::default(),
             last_start: Vec::new(),
             carry: Vec::new(),
@@ -161,10 +189,14 @@ impl<'a> Page<'a> {
     fn warnings(&self, limits: &Limits) -> Vec<Warning> {
         let mut warnings = Vec::new();
         if self.hidden_elements > 0 {
-            warnings.push(Warning::HiddenContent { elements: self.hidden_elements });
+            warnings.push(Warning::HiddenContent {
+                elements: self.hidden_elements,
+            });
         }
         if self.deepest > limits.max_depth as usize {
-            warnings.push(Warning::DeepNesting { depth: narrow(self.deepest) });
+            warnings.push(Warning::DeepNesting {
+                depth: narrow(self.deepest),
+            });
         }
         warnings
     }
@@ -183,7 +215,8 @@ impl<'a> Page<'a> {
         if bytes.get(start..end) == Some(text.as_bytes()) {
             return (start..end, false);
         }
-        let ends_in_crlf = text.ends_with('\n') && bytes.get(end.saturating_sub(1)..=end) == Some(b"\r\n");
+        let ends_in_crlf =
+            text.ends_with('\n') && bytes.get(end.saturating_sub(1)..=end) == Some(b"\r\n");
         (start..end + usize::from(ends_in_crlf), true)
     }
 
@@ -218,7 +251,9 @@ impl<'a> Page<'a> {
         let foreign = self.tree.is_foreign();
         let role = match role(name) {
             // A list within a list belongs to its item.
-            Role::Paragraph if matches!(name, b"ul" | b"ol") && self.tree.is_open(b"li") => Role::Line,
+            Role::Paragraph if matches!(name, b"ul" | b"ol") && self.tree.is_in_item() => {
+                Role::Line
+            }
             role => role,
         };
         if foreign && role != Role::Inline {
@@ -234,8 +269,11 @@ impl<'a> Page<'a> {
         }
         self.last_start.clear();
         self.last_start.extend_from_slice(name);
-        let state = if self.tree.is_foreign() { None } else { next_state(name) };
-        state
+        if self.tree.is_foreign() {
+            None
+        } else {
+            next_state(name)
+        }
     }
 
     fn void_tag(&mut self, name: &[u8], role: Role) {
@@ -250,7 +288,8 @@ impl<'a> Page<'a> {
 
     fn open_element(&mut self, tag: &Tag, role: Role) {
         let name = tag.name.as_slice();
-        let hidden = tag.has_hidden || tag.style_hides || (name == b"dialog" && !tag.has_open);
+        let hidden =
+            tag.has_hidden || tag.style == Some(true) || (name == b"dialog" && !tag.has_open);
         let unseen = match (is_machinery(name), hidden) {
             (true, _) => Some(Unseen::Machinery),
             (false, true) => Some(Unseen::Hidden),
@@ -322,7 +361,8 @@ impl Emitter for &mut Page<'_> {
 
     fn set_last_start_tag(&mut self, last_start_tag: Option<&[u8]>) {
         self.last_start.clear();
-        self.last_start.extend_from_slice(last_start_tag.unwrap_or_default());
+        self.last_start
+            .extend_from_slice(last_start_tag.unwrap_or_default());
     }
 
     fn emit_eof(&mut self) {}
@@ -352,7 +392,10 @@ impl Emitter for &mut Page<'_> {
     }
 
     fn init_end_tag(&mut self) {
-        self.tag = Tag { is_end: true, ..Tag::default() };
+        self.tag = Tag {
+            kind: TagKind::End,
+            ..Tag::default()
+        };
     }
 
     fn init_comment(&mut self) {}
@@ -360,7 +403,7 @@ impl Emitter for &mut Page<'_> {
     fn emit_current_tag(&mut self) -> Option<State> {
         self.tag.finish_attribute();
         self.expected = self.position;
-        if self.tag.is_end {
+        if self.tag.kind == TagKind::End {
             self.end_tag();
             self.last_start.clear();
             None
@@ -410,7 +453,9 @@ impl Emitter for &mut Page<'_> {
     fn push_doctype_system_identifier(&mut self, _value: &[u8]) {}
 
     fn current_is_appropriate_end_tag_token(&mut self) -> bool {
-        self.tag.is_end && !self.last_start.is_empty() && self.last_start == self.tag.name
+        self.tag.kind == TagKind::End
+            && !self.last_start.is_empty()
+            && self.last_start == self.tag.name
     }
 
     fn move_position(&mut self, offset: isize) {
@@ -448,7 +493,10 @@ mod tests {
 
     #[test]
     fn blocks_stand_apart_and_white_space_folds() {
-        assert_eq!(text("<h1>A</h1>\n <p>b\n  c<p>d<br>e<div>f</div>g"), "A\n\nb c\n\nd\ne\n\nf\ng");
+        assert_eq!(
+            text("<h1>A</h1>\n <p>b\n  c<p>d<br>e<div>f</div>g"),
+            "A\n\nb c\n\nd\ne\n\nf\ng"
+        );
         assert_eq!(text("<b>bo</b>ld and <i> it</i>"), "bold and it");
         assert_eq!(text("<ul><li>a<li>b<ul><li>c</ul></ul>d"), "a\nb\nc\n\nd");
         assert_eq!(text("<pre>\n  a\r\n b</pre>c"), "  a\n b\n\nc");
@@ -456,8 +504,14 @@ mod tests {
 
     #[test]
     fn tables_are_laid_out_by_tabs_and_lines() {
-        assert_eq!(text("x<table><tr><td>1<td>2<tr><td><td>4</table>y"), "x\n\n1\t2\n\t4\n\ny");
-        assert_eq!(text("<table><tr><td><p>a</p></td> <td><p>b</p></td></tr></table>"), "a\tb");
+        assert_eq!(
+            text("x<table><tr><td>1<td>2<tr><td><td>4</table>y"),
+            "x\n\n1\t2\n\t4\n\ny"
+        );
+        assert_eq!(
+            text("<table><tr><td><p>a</p></td> <td><p>b</p></td></tr></table>"),
+            "a\tb"
+        );
     }
 
     #[test]
@@ -486,7 +540,10 @@ mod tests {
     #[test]
     fn entities_are_decoded_and_keep_their_place() {
         let html = "<p>A&nbsp;B&shy;C &#128512; &copy; a&ampb &unknown; 1 &lt 2 < 3 <é &#59;</p>";
-        assert_eq!(text(html), "A\u{a0}B\u{ad}C 😀 © a&b &unknown; 1 < 2 < 3 <é ;");
+        assert_eq!(
+            text(html),
+            "A\u{a0}B\u{ad}C 😀 © a&b &unknown; 1 < 2 < 3 <é ;"
+        );
         assert_eq!(origin(html, "😀"), "&#128512;");
         assert_eq!(origin(html, "B\u{ad}"), "B&shy;");
         assert_eq!(origin(html, "<é"), "<é");
@@ -506,7 +563,10 @@ mod tests {
 
     #[test]
     fn a_deep_page_is_read_in_time_that_grows_with_its_length() {
-        let html = "<div><b>".repeat(100_000) + "deep" + &"</i>".repeat(50_000) + &"</u></div>".repeat(50_000);
+        let html = "<div><b>".repeat(100_000)
+            + "deep"
+            + &"</i>".repeat(50_000)
+            + &"</u></div>".repeat(50_000);
         let layer = page(&html);
         assert_eq!(layer.text, "deep");
         assert!(matches!(layer.warnings[..], [Warning::DeepNesting { .. }]));
@@ -514,8 +574,14 @@ mod tests {
 
     #[test]
     fn too_many_pieces_are_a_limit() {
-        let limits = Limits { max_pieces: 10, ..Limits::default() };
+        let limits = Limits {
+            max_pieces: 10,
+            ..Limits::default()
+        };
         let refused = read_document("x.html", "a&amp;".repeat(20).as_bytes(), &limits);
-        assert!(matches!(refused, Err(Refusal::LimitExceeded { limit: 10, .. })));
+        assert!(matches!(
+            refused,
+            Err(Refusal::LimitExceeded { limit: 10, .. })
+        ));
     }
 }

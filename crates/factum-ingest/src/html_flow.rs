@@ -54,7 +54,10 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(most_pieces: usize) -> Self {
-        Self { most_pieces, ..Self::default() }
+        Self {
+            most_pieces,
+            ..Self::default()
+        }
     }
 
     fn request(&mut self, breaks: u8) {
@@ -152,7 +155,11 @@ impl Flow {
         if !skip {
             self.emit(text, decoded, rewritten);
         } else if text.len() > 1 {
-            let start = if rewritten { decoded.start } else { decoded.start + 1 };
+            let start = if rewritten {
+                decoded.start
+            } else {
+                decoded.start + 1
+            };
             self.emit(&text[1..], start..decoded.end, rewritten);
         }
     }
@@ -163,7 +170,10 @@ impl Flow {
         while at < text.len() {
             let rest = &text.as_bytes()[at..];
             let is_space = is_space(rest[0]);
-            let length = rest.iter().take_while(|&&byte| self::is_space(byte) == is_space).count();
+            let length = rest
+                .iter()
+                .take_while(|&&byte| self::is_space(byte) == is_space)
+                .count();
             let part = if rewritten {
                 decoded.clone()
             } else {
@@ -195,12 +205,22 @@ impl Flow {
     }
 
     fn flush(&mut self) {
-        let Pending { breaks, tabs, space } = std::mem::take(&mut self.pending);
+        let Pending {
+            breaks,
+            tabs,
+            space,
+        } = std::mem::take(&mut self.pending);
         if self.text.is_empty() {
             return;
         }
         if breaks > 0 {
-            let already = self.text.bytes().rev().take(2).take_while(|&byte| byte == b'\n').count();
+            let already = self
+                .text
+                .bytes()
+                .rev()
+                .take(2)
+                .take_while(|&byte| byte == b'\n')
+                .count();
             for _ in already..usize::from(breaks) {
                 self.insert('\n');
             }
@@ -243,7 +263,13 @@ impl Flow {
                 last.decoded.end = decoded.end;
             }
             _ if full => self.overflowed = true,
-            _ => self.pieces.push(FlowPiece { start, start_byte, length, decoded, rewritten }),
+            _ => self.pieces.push(FlowPiece {
+                start,
+                start_byte,
+                length,
+                decoded,
+                rewritten,
+            }),
         }
     }
 }

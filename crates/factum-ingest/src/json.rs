@@ -65,7 +65,10 @@ pub(crate) fn read(text: &str) -> Report {
         error: error.map(|problem| (lines.line_of(scanner.point), problem)),
         lone_surrogates: scanner.lone_surrogates,
         depth: scanner.depth,
-        tree: Tree { lines, nodes: scanner.nodes },
+        tree: Tree {
+            lines,
+            nodes: scanner.nodes,
+        },
     }
 }
 
@@ -78,10 +81,15 @@ impl Report {
     pub(crate) fn warnings(&self, max_depth: u32) -> Vec<Warning> {
         let mut warnings = Vec::new();
         if let Some((line, problem)) = self.error {
-            warnings.push(Warning::InvalidJson { line, problem: problem.to_owned() });
+            warnings.push(Warning::InvalidJson {
+                line,
+                problem: problem.to_owned(),
+            });
         }
         if self.lone_surrogates > 0 {
-            warnings.push(Warning::LoneSurrogate { count: self.lone_surrogates });
+            warnings.push(Warning::LoneSurrogate {
+                count: self.lone_surrogates,
+            });
         }
         if self.depth > max_depth {
             warnings.push(Warning::DeepNesting { depth: self.depth });
@@ -170,7 +178,11 @@ impl<'a> Scanner<'a> {
             };
             if self.open.is_empty() {
                 self.skip_space();
-                return if self.peek().is_none() { Ok(()) } else { Err("text follows the value") };
+                return if self.peek().is_none() {
+                    Ok(())
+                } else {
+                    Err("text follows the value")
+                };
             }
         }
     }
@@ -180,7 +192,11 @@ impl<'a> Scanner<'a> {
         match (byte, is_object) {
             (b',', _) => {
                 self.step();
-                Ok(if is_object { Expect::Key } else { Expect::Value })
+                Ok(if is_object {
+                    Expect::Key
+                } else {
+                    Expect::Value
+                })
             }
             (b']', false) | (b'}', true) => Ok(self.close()),
             _ => Err("a comma or the closing bracket is expected"),
@@ -193,9 +209,19 @@ impl<'a> Scanner<'a> {
             b'[' | b'{' => {
                 self.step();
                 let is_object = byte == b'{';
-                self.open.push(Open { node, is_object, count: 0 });
-                self.depth = self.depth.max(u32::try_from(self.open.len()).unwrap_or(u32::MAX));
-                return Ok(if is_object { Expect::KeyOrEnd } else { Expect::ValueOrEnd });
+                self.open.push(Open {
+                    node,
+                    is_object,
+                    count: 0,
+                });
+                self.depth = self
+                    .depth
+                    .max(u32::try_from(self.open.len()).unwrap_or(u32::MAX));
+                return Ok(if is_object {
+                    Expect::KeyOrEnd
+                } else {
+                    Expect::ValueOrEnd
+                });
             }
             b'"' => self.string()?,
             b't' => self.word(b"true")?,
@@ -216,13 +242,21 @@ impl<'a> Scanner<'a> {
             Some(open) => {
                 let index = open.count;
                 open.count = open.count.saturating_add(1);
-                (open.node, key.map_or(Step::Index(index), |(start, end)| Step::Key(start, end)))
+                (
+                    open.node,
+                    key.map_or(Step::Index(index), |(start, end)| Step::Key(start, end)),
+                )
             }
         };
         if self.nodes.len() >= self.most_nodes {
             return NO_NODE;
         }
-        self.nodes.push(Node { start: self.point, end: self.point, parent, step });
+        self.nodes.push(Node {
+            start: self.point,
+            end: self.point,
+            parent,
+            step,
+        });
         narrow(self.nodes.len() - 1)
     }
 
@@ -327,10 +361,14 @@ impl<'a> Scanner<'a> {
                 Ok(())
             }
             Some(b'u') => {
-                let unit = self.hex(self.at + 1).ok_or("an escape is not four hex digits")?;
+                let unit = self
+                    .hex(self.at + 1)
+                    .ok_or("an escape is not four hex digits")?;
                 (0..5).for_each(|_| self.step());
                 let followed = self.bytes[self.at..].starts_with(b"\\u")
-                    && self.hex(self.at + 2).is_some_and(|low| (0xdc00..0xe000).contains(&low));
+                    && self
+                        .hex(self.at + 2)
+                        .is_some_and(|low| (0xdc00..0xe000).contains(&low));
                 match unit {
                     0xd800..0xdc00 if followed => (0..6).for_each(|_| self.step()),
                     0xd800..0xe000 => self.lone_surrogates = self.lone_surrogates.saturating_add(1),
@@ -344,7 +382,9 @@ impl<'a> Scanner<'a> {
 
     fn hex(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..at + 4)?;
-        digits.iter().try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
+        digits.iter().try_fold(0, |value, &digit| {
+            Some(value * 16 + char::from(digit).to_digit(16)?)
+        })
     }
 }
 
@@ -355,12 +395,19 @@ fn narrow(count: usize) -> u32 {
 impl Tree {
     pub(crate) fn locate(&self, text: &str, span: Span) -> Location {
         let (first, last) = self.lines.lines_of(span);
-        Location::Json { first, last, pointer: self.pointer(text, span) }
+        Location::Json {
+            first,
+            last,
+            pointer: self.pointer(text, span),
+        }
     }
 
     /// RFC 6901 pointer to the innermost value that holds the span.
     fn pointer(&self, text: &str, span: Span) -> Option<String> {
-        let found = self.nodes.partition_point(|node| node.start <= span.start).checked_sub(1)?;
+        let found = self
+            .nodes
+            .partition_point(|node| node.start <= span.start)
+            .checked_sub(1)?;
         // Behind the last place kept nothing is known.
         if self.nodes.len() >= MOST_NODES && found + 1 == self.nodes.len() {
             return None;
@@ -392,7 +439,9 @@ impl Tree {
 
     fn parent(&self, node: &Node) -> Option<&Node> {
         // Parents come first; holding to it keeps a damaged layout from leading in circles.
-        self.nodes.get(node.parent as usize).filter(|parent| parent.start < node.start)
+        self.nodes
+            .get(node.parent as usize)
+            .filter(|parent| parent.start < node.start)
     }
 }
 
@@ -435,7 +484,10 @@ mod tests {
 
     #[test]
     fn errors_name_their_line() {
-        assert_eq!(read("{\"a\":\n 1,\n}").error, Some((3, "a key in quotes is expected")));
+        assert_eq!(
+            read("{\"a\":\n 1,\n}").error,
+            Some((3, "a key in quotes is expected"))
+        );
         assert!(!is_valid("[1] x"));
         assert!(!is_valid("[01]"));
         assert!(is_valid(" [1e400, -0.5E-3, true, \"\\u0000\"] "));
@@ -446,7 +498,10 @@ mod tests {
         let text = "[".repeat(300_000) + &"]".repeat(300_000);
         let report = read(&text);
         assert_eq!((report.depth, report.error), (300_000, None));
-        assert_eq!(report.warnings(512), [Warning::DeepNesting { depth: 300_000 }]);
+        assert_eq!(
+            report.warnings(512),
+            [Warning::DeepNesting { depth: 300_000 }]
+        );
         assert_eq!(at(&text, "[]"), "line 1");
     }
 

@@ -56,7 +56,10 @@ impl Piece {
             return end;
         }
         let own = text.get(self.start_byte as usize..).unwrap_or("");
-        let bytes = own.char_indices().nth(within as usize).map_or(own.len(), |(at, _)| at);
+        let bytes = own
+            .char_indices()
+            .nth(within as usize)
+            .map_or(own.len(), |(at, _)| at);
         (start + self.unit.width(&own[..bytes]) as u64).min(end)
     }
 
@@ -141,8 +144,15 @@ fn locate_in_page(pieces: &[Piece], text: &str, span: Span) -> Location {
         return Location::Unplaced;
     };
     let start = first.source_of(text, span.start, false);
-    let end = if span.is_empty() { start } else { last.source_of(text, span.end, true) };
-    Location::Bytes { start, end: end.max(start) }
+    let end = if span.is_empty() {
+        start
+    } else {
+        last.source_of(text, span.end, true)
+    };
+    Location::Bytes {
+        start,
+        end: end.max(start),
+    }
 }
 
 fn locate_in_cues(cues: &[Cue], span: Span) -> Location {

@@ -9,10 +9,14 @@ use encoding_rs::Encoding as CodePage;
 
 use crate::decode::{Decoded, How, Run};
 use crate::read::Encoding;
+use crate::refusal::Refusal;
 use crate::warning::Warning;
 
 /// Enough text to tell code pages apart; reading more only costs time.
 const SAMPLE_BYTES: usize = 1 << 20;
+
+/// Most stretches of one encoding in a mixed file.
+const MOST_RUNS: usize = 1_000_000;
 
 /// What one line's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +40,7 @@ struct Census {
 }
 
 /// Decodes `bytes[skip..]`.
-pub(crate) fn decode(bytes: &[u8], skip: usize) -> Decoded {
+pub(crate) fn decode(bytes: &[u8], skip: usize) -> Result<Decoded, Refusal> {
     let body = &bytes[skip..];
     let census = take_census(body);
     if census.legacy_lines == 0 {
@@ -44,8 +48,12 @@ pub(crate) fn decode(bytes: &[u8], skip: usize) -> Decoded {
     }
     let page = guess(body);
     if census.utf8_bytes == 0 || is_all_legacy(body, page, &census) {
-        let page = if census.utf8_bytes == 0 { page } else { guess_all(body) };
-        return whole(bytes, skip, page);
+        let page = if census.utf8_bytes == 0 {
+            page
+        } else {
+            guess_all(body)
+        };
+        return Ok(whole(bytes, skip, page));
     }
     by_lines(bytes, skip, page, &census)
 }
@@ -84,7 +92,11 @@ fn kind(line: &[u8]) -> Kind {
     let mut well_formed = 0usize;
     let mut ill_formed = 0usize;
     for chunk in line.utf8_chunks() {
-        well_formed += chunk.valid().bytes().filter(|byte| !byte.is_ascii()).count();
+        well_formed += chunk
+            .valid()
+            .bytes()
+            .filter(|byte| !byte.is_ascii())
+            .count();
         ill_formed += chunk.invalid().len();
     }
     if ill_formed == 0 {
@@ -102,7 +114,9 @@ fn kind(line: &[u8]) -> Kind {
 fn is_all_legacy(body: &[u8], page: &'static CodePage, census: &Census) -> bool {
     !page.is_single_byte()
         && census.utf8_bytes * 4 < census.legacy_bytes
-        && page.decode_without_bom_handling_and_without_replacement(body).is_some()
+        && page
+            .decode_without_bom_handling_and_without_replacement(body)
+            .is_some()
 }
 
 /// The code page of the lines that are not UTF-8.
@@ -131,25 +145,40 @@ fn guess_all(sample: &[u8]) -> &'static CodePage {
 /// always left to fall back on.
 fn whole(bytes: &[u8], skip: usize, page: &'static CodePage) -> Decoded {
     let body = &bytes[skip..];
-    let (page, text) = match page.decode_without_bom_handling_and_without_replacement(body) {
-        Some(text) => (page, text),
-        None => {
-            let page = encoding_rs::WINDOWS_1252;
-            (page, page.decode_without_bom_handling(body).0)
-        }
+    let fits = page.decode_without_bom_handling_and_without_replacement(body);
+    let page = if fits.is_some() {
+        page
+    } else {
+        encoding_rs::WINDOWS_1252
     };
+    let text = fits.unwrap_or_else(|| page.decode_without_bom_handling(body).0);
     let name = page.name().to_owned();
     let source = skip..bytes.len();
     Decoded {
-        runs: vec![Run { decoded: 0..text.len(), source, how: How::Legacy(page) }],
+        runs: vec![Run {
+            decoded: 0..text.len(),
+            source,
+            how: How::Legacy(page),
+        }],
         text: text.into_owned(),
-        warnings: vec![Warning::DetectedEncoding { encoding: name.clone() }],
-        encoding: Encoding { name, bom: false, detected: true },
+        warnings: vec![Warning::DetectedEncoding {
+            encoding: name.clone(),
+        }],
+        encoding: Encoding {
+            name,
+            bom: false,
+            detected: true,
+        },
     }
 }
 
 /// Each line by itself: UTF-8 where it is, else the code page.
-fn by_lines(bytes: &[u8], skip: usize, page: &'static CodePage, census: &Census) -> Decoded {
+fn by_lines(
+    bytes: &[u8],
+    skip: usize,
+    page: &'static CodePage,
+    census: &Census,
+) -> Result<Decoded, Refusal> {
     let body = &bytes[skip..];
     let mut text = String::with_capacity(body.len() + body.len() / 8);
     let mut runs: Vec<Run> = Vec::new();
@@ -157,12 +186,24 @@ fn by_lines(bytes: &[u8], skip: usize, page: &'static CodePage, census: &Census)
         let from = text.len();
         let how = push_line(&mut text, &body[line.clone()], page);
         let source = line.start + skip..line.end + skip;
+        let full = runs.len() >= MOST_RUNS;
         match runs.last_mut() {
             Some(last) if last.how == how => {
                 last.source.end = source.end;
                 last.decoded.end = text.len();
             }
-            _ => runs.push(Run { decoded: from..text.len(), source, how }),
+            _ if full => {
+                let what = "changes of encoding".to_owned();
+                return Err(Refusal::LimitExceeded {
+                    what,
+                    limit: MOST_RUNS as u64,
+                });
+            }
+            _ => runs.push(Run {
+                decoded: from..text.len(),
+                source,
+                how,
+            }),
         }
     }
     let mut warnings = Vec::new();
@@ -174,15 +215,21 @@ fn by_lines(bytes: &[u8], skip: usize, page: &'static CodePage, census: &Census)
         });
     }
     if census.replaced > 0 {
-        warnings.push(Warning::ReplacedBytes { count: census.replaced });
+        warnings.push(Warning::ReplacedBytes {
+            count: census.replaced,
+        });
     }
     let detected = census.legacy_lines > 0;
-    Decoded {
+    Ok(Decoded {
         text,
-        encoding: Encoding { name: "UTF-8".to_owned(), bom: false, detected },
+        encoding: Encoding {
+            name: "UTF-8".to_owned(),
+            bom: false,
+            detected,
+        },
         warnings,
         runs,
-    }
+    })
 }
 
 fn push_line(text: &mut String, line: &[u8], page: &'static CodePage) -> How {
@@ -197,7 +244,10 @@ fn push_line(text: &mut String, line: &[u8], page: &'static CodePage) -> How {
         }
         Kind::Legacy => {
             // One line may break the rules of the page that fits the others.
-            let page = if page.decode_without_bom_handling_and_without_replacement(line).is_some() {
+            let page = if page
+                .decode_without_bom_handling_and_without_replacement(line)
+                .is_some()
+            {
                 page
             } else {
                 encoding_rs::WINDOWS_1252
@@ -217,7 +267,10 @@ fn byte_lines(body: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
             return None;
         }
         let start = at;
-        at = match body[start..].iter().position(|&byte| matches!(byte, b'\n' | b'\r')) {
+        at = match body[start..]
+            .iter()
+            .position(|&byte| matches!(byte, b'\n' | b'\r'))
+        {
             None => body.len(),
             Some(found) if body[start + found..].starts_with(b"\r\n") => start + found + 2,
             Some(found) => start + found + 1,

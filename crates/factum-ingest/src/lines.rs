@@ -41,7 +41,11 @@ impl LineStarts {
     /// First and last line of a span.
     pub(crate) fn lines_of(&self, span: Span) -> (u32, u32) {
         let first = self.line_of(span.start);
-        let last = if span.is_empty() { first } else { self.line_of(span.end - 1) };
+        let last = if span.is_empty() {
+            first
+        } else {
+            self.line_of(span.end - 1)
+        };
         (first, last)
     }
 }

@@ -76,7 +76,12 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lines { first, last } => write_range(f, "line", *first, *last),
-            Self::Cells { first, last, first_header, last_header } => {
+            Self::Cells {
+                first,
+                last,
+                first_header,
+                last_header,
+            } => {
                 write_range(f, "row", first.row, last.row)?;
                 if first.row != last.row {
                     return Ok(());
@@ -90,14 +95,24 @@ impl fmt::Display for Location {
                 }
                 Ok(())
             }
-            Self::Json { first, last, pointer } => {
+            Self::Json {
+                first,
+                last,
+                pointer,
+            } => {
                 write_range(f, "line", *first, *last)?;
                 match pointer.as_deref() {
                     None | Some("") => Ok(()),
                     Some(pointer) => write!(f, ", {pointer}"),
                 }
             }
-            Self::Cues { first, last, time, speaker, .. } => {
+            Self::Cues {
+                first,
+                last,
+                time,
+                speaker,
+                ..
+            } => {
                 write_range(f, "cue", *first, *last)?;
                 if let Some(time) = time {
                     f.write_str(", ")?;
@@ -117,7 +132,11 @@ impl fmt::Display for Location {
 }
 
 fn write_range(f: &mut fmt::Formatter<'_>, what: &str, first: u32, last: u32) -> fmt::Result {
-    if first == last { write!(f, "{what} {first}") } else { write!(f, "{what}s {first}–{last}") }
+    if first == last {
+        write!(f, "{what} {first}")
+    } else {
+        write!(f, "{what}s {first}–{last}")
+    }
 }
 
 fn write_column(f: &mut fmt::Formatter<'_>, number: u32, header: Option<&str>) -> fmt::Result {

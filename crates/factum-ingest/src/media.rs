@@ -33,8 +33,15 @@ pub struct MediaError(pub String);
 
 impl Media {
     /// Every kind.
-    pub const ALL: [Self; 7] =
-        [Self::PlainText, Self::Markdown, Self::Html, Self::Csv, Self::Json, Self::Vtt, Self::Srt];
+    pub const ALL: [Self; 7] = [
+        Self::PlainText,
+        Self::Markdown,
+        Self::Html,
+        Self::Csv,
+        Self::Json,
+        Self::Vtt,
+        Self::Srt,
+    ];
 
     /// The media type as the internet writes it.
     pub const fn as_str(self) -> &'static str {

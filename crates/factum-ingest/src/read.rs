@@ -27,7 +27,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_bytes: 64 << 20, max_depth: 512, max_pieces: 8_000_000 }
+        Self {
+            max_bytes: 64 << 20,
+            max_depth: 512,
+            max_pieces: 4_000_000,
+        }
     }
 }
 
@@ -64,14 +68,19 @@ pub struct TextLayer {
 pub fn read_document(name: &str, bytes: &[u8], limits: &Limits) -> Result<TextLayer, Refusal> {
     let max_bytes = limits.max_bytes.min(HARD_MAX_BYTES);
     if bytes.len() as u64 > max_bytes {
-        return Err(Refusal::LimitExceeded { what: "bytes".to_owned(), limit: max_bytes });
+        return Err(Refusal::LimitExceeded {
+            what: "bytes".to_owned(),
+            limit: max_bytes,
+        });
     }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Refusal::Empty);
     }
     let known = match choose(name, bytes) {
         Choice::Refused(format) => {
-            return Err(Refusal::Unsupported { format: format.to_owned() });
+            return Err(Refusal::Unsupported {
+                format: format.to_owned(),
+            });
         }
         Choice::Media(media) => Some(media),
         Choice::Unknown => None,
@@ -95,10 +104,14 @@ pub fn read_document(name: &str, bytes: &[u8], limits: &Limits) -> Result<TextLa
             let warnings = report.warnings(limits.max_depth);
             kept_as_written(media, decoded, Layout::of_json(report.tree), warnings)
         }
-        Media::Html => html::read(bytes, decoded, limits)?,
+        Media::Html => html::read(bytes, &decoded, limits)?,
         Media::Vtt | Media::Srt => cues::read(media, bytes, decoded),
     };
-    if is_blank(&layer.text) { Err(Refusal::Empty) } else { Ok(layer) }
+    if is_blank(&layer.text) {
+        Err(Refusal::Empty)
+    } else {
+        Ok(layer)
+    }
 }
 
 /// The text layer is the decoded file.
@@ -110,10 +123,17 @@ fn kept_as_written(
 ) -> TextLayer {
     let mut all = decoded.warnings;
     all.extend(warnings);
-    TextLayer { media, text: decoded.text, layout, encoding: decoded.encoding, warnings: all }
+    TextLayer {
+        media,
+        text: decoded.text,
+        layout,
+        encoding: decoded.encoding,
+        warnings: all,
+    }
 }
 
 fn is_blank(text: &str) -> bool {
     // A file of nothing but byte order marks or zero-width spaces has nothing to cite either.
-    text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
+    text.chars()
+        .all(|c| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
 }

@@ -54,7 +54,11 @@ pub(crate) struct SourceCursor<'a> {
 impl<'a> SourceCursor<'a> {
     pub(crate) fn new(bytes: &'a [u8], decoded: &'a Decoded) -> Self {
         let start = decoded.runs.first().map_or(0, |run| run.source.start);
-        let empty = Segment { decoded: 0..0, source: start..start, unit: Unit::Whole };
+        let empty = Segment {
+            decoded: 0..0,
+            source: start..start,
+            unit: Unit::Whole,
+        };
         Self {
             segments: Segments::new(bytes, &decoded.runs),
             text: &decoded.text,
@@ -143,7 +147,11 @@ enum Walk<'a> {
 
 impl<'a> Segments<'a> {
     fn new(bytes: &'a [u8], runs: &'a [Run]) -> Self {
-        Self { bytes, runs: runs.iter(), walk: None }
+        Self {
+            bytes,
+            runs: runs.iter(),
+            walk: None,
+        }
     }
 }
 
@@ -177,7 +185,11 @@ impl Iterator for Segments<'_> {
                     continue;
                 }
             };
-            return Some(Segment { decoded: run.decoded.clone(), source: run.source.clone(), unit });
+            return Some(Segment {
+                decoded: run.decoded.clone(),
+                source: run.source.clone(),
+                unit,
+            });
         }
     }
 }
@@ -194,7 +206,12 @@ struct Lossy<'a> {
 impl<'a> Lossy<'a> {
     fn new(bytes: &'a [u8], run: &Run) -> Self {
         let chunks = bytes.utf8_chunks();
-        Self { chunks, decoded: run.decoded.start, source: run.source.start, broken: 0 }
+        Self {
+            chunks,
+            decoded: run.decoded.start,
+            source: run.source.start,
+            broken: 0,
+        }
     }
 
     fn segment(&mut self, decoded: usize, source: usize, unit: Unit) -> Segment {
@@ -282,7 +299,10 @@ impl<'a> Pages<'a> {
             self.open += read;
             self.finished = last;
             if written > 0 {
-                let characters = out[..written].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
+                let characters = out[..written]
+                    .iter()
+                    .filter(|&&byte| byte & 0xc0 != 0x80)
+                    .count();
                 return Some((written, characters, std::mem::take(&mut self.open)));
             }
         }
@@ -349,8 +369,14 @@ mod tests {
         check("Grüße, 日本 😀\r\n".as_bytes(), encoding_rs::UTF_8);
         check(b"\xef\xbb\xbfBOM \xc3\xa9", encoding_rs::UTF_8);
         check(b"\xff\xfea\0=\xd8\0\xdeb\0", encoding_rs::UTF_16LE);
-        check(&encoding_rs::SHIFT_JIS.encode(japanese).0, encoding_rs::SHIFT_JIS);
-        check(&encoding_rs::WINDOWS_1251.encode(russian).0, encoding_rs::WINDOWS_1251);
+        check(
+            &encoding_rs::SHIFT_JIS.encode(japanese).0,
+            encoding_rs::SHIFT_JIS,
+        );
+        check(
+            &encoding_rs::WINDOWS_1251.encode(russian).0,
+            encoding_rs::WINDOWS_1251,
+        );
     }
 
     #[test]

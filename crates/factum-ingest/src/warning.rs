@@ -92,18 +92,32 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DetectedEncoding { encoding } => {
-                write!(f, "the encoding was not stated; read as {encoding} by detection")
+                write!(
+                    f,
+                    "the encoding was not stated; read as {encoding} by detection"
+                )
             }
             Self::MisleadingEncoding { declared, used } => {
-                write!(f, "the file says it is {declared}, which its bytes do not fit; read as {used}")
+                write!(
+                    f,
+                    "the file says it is {declared}, which its bytes do not fit; read as {used}"
+                )
             }
-            Self::MixedEncodings { legacy, lines, first_line } => write!(
+            Self::MixedEncodings {
+                legacy,
+                lines,
+                first_line,
+            } => write!(
                 f,
                 "encodings are mixed: {lines} {} not UTF-8 (first: line {first_line}) and read as {legacy}",
                 if *lines == 1 { "line is" } else { "lines are" }
             ),
             Self::ReplacedBytes { count } => {
-                write!(f, "{} not a character and shown as \u{fffd}", places(*count))
+                write!(
+                    f,
+                    "{} not a character and shown as \u{fffd}",
+                    places(*count)
+                )
             }
             Self::LoneSurrogate { count } => write!(
                 f,
@@ -114,7 +128,11 @@ impl fmt::Display for Warning {
                 write!(f, "not valid JSON, kept as text: line {line}: {problem}")
             }
             Self::ReversedCueTime { count, first_cue } => {
-                write!(f, "{} before its start (first: cue {first_cue})", cues(*count, "ends", "end"))
+                write!(
+                    f,
+                    "{} before its start (first: cue {first_cue})",
+                    cues(*count, "ends", "end")
+                )
             }
             Self::UnreadableCueTime { count, first_cue } => write!(
                 f,
@@ -140,9 +158,17 @@ impl fmt::Display for Warning {
 }
 
 fn places(count: u32) -> String {
-    if count == 1 { "the bytes in one place are".to_owned() } else { format!("the bytes in {count} places are") }
+    if count == 1 {
+        "the bytes in one place are".to_owned()
+    } else {
+        format!("the bytes in {count} places are")
+    }
 }
 
 fn cues(count: u32, one: &str, many: &str) -> String {
-    if count == 1 { format!("one cue {one}") } else { format!("{count} cues {many}") }
+    if count == 1 {
+        format!("one cue {one}")
+    } else {
+        format!("{count} cues {many}")
+    }
 }

@@ -221,6 +221,36 @@ impl Tx {
         row.as_ref().map(read_principal_document).transpose()
     }
 
+    /// Some documents as a principal meets them; those without a slot are left out.
+    ///
+    /// # Errors
+    /// The database can't be read.
+    pub async fn principal_documents_of(
+        &mut self,
+        case_no: i64,
+        principal: &str,
+        access: CaseAccess,
+        doc_ids: &[&DocumentId],
+    ) -> Result<Vec<PrincipalDocument>, StoreError> {
+        let mut found = Vec::with_capacity(doc_ids.len());
+        for chunk in doc_ids.chunks(100) {
+            let holes: Vec<String> = (5..chunk.len() + 5).map(|n| format!("${n}")).collect();
+            let sql = format!("{PRINCIPAL_SELECT} AND d.doc_id IN ({})", holes.join(","));
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(sql))
+                .bind(case_no)
+                .bind(principal)
+                .bind(i64::from(access.granted))
+                .bind(signed(access.revision));
+            for doc_id in chunk {
+                query = query.bind(doc_id.as_str());
+            }
+            for row in query.fetch_all(self.connection()).await? {
+                found.push(read_principal_document(&row)?);
+            }
+        }
+        Ok(found)
+    }
+
     /// Adds a document with its first version and gives its number.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Pages of kept trees, shared spec parts, and node results.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use factum_base::{BodyDigest, NodeKey, PrincipalId, SpecPartDigest};
 use factum_casefile::NodeResult;
@@ -164,7 +165,7 @@ impl Tx {
         case_no: i64,
         scope: i64,
         run_no: i64,
-        results: &[(NodeKey, NodeResult)],
+        results: &[(NodeKey, Arc<NodeResult>)],
     ) -> Result<(), StoreError> {
         for chunk in results.chunks(ROWS_PER_STATEMENT) {
             let sql = format!(
@@ -174,7 +175,7 @@ impl Tx {
             );
             let mut query = sqlx::query(sqlx::AssertSqlSafe(sql));
             for (key, result) in chunk {
-                let body = serde_json::to_vec(result).map_err(damaged)?;
+                let body = serde_json::to_vec(&**result).map_err(damaged)?;
                 let digest = result_digest(key, &body);
                 query = query
                     .bind(case_no)
@@ -214,6 +215,39 @@ impl Tx {
             Ok(StoredResult { key: *key, run_no: row.int(2)?, result })
         })
         .transpose()
+    }
+
+    /// The results of many nodes, verified, as [`Tx::result`] finds them; those without one are left out.
+    ///
+    /// # Errors
+    /// One is damaged.
+    pub async fn results(
+        &mut self,
+        case_no: i64,
+        keys: &[NodeKey],
+        scope: Option<i64>,
+    ) -> Result<Vec<StoredResult>, StoreError> {
+        let mut found: HashMap<NodeKey, StoredResult> = HashMap::with_capacity(keys.len());
+        for chunk in keys.chunks(ROWS_PER_STATEMENT) {
+            let holes: Vec<String> = (3..chunk.len() + 3).map(|n| format!("${n}")).collect();
+            let sql = format!(
+                "SELECT key, body, digest, run_no FROM results WHERE case_no = $1 AND (scope = $2 OR $2 < 0) \
+                 AND key IN ({}) ORDER BY scope DESC",
+                holes.join(",")
+            );
+            let mut query =
+                sqlx::query(sqlx::AssertSqlSafe(sql)).bind(case_no).bind(scope.unwrap_or(-1));
+            for key in chunk {
+                query = query.bind(&key.as_bytes()[..]);
+            }
+            for row in query.fetch_all(self.connection()).await? {
+                let key: NodeKey = row.digest(0)?;
+                let result = read_result(&key, &row.blob(1)?, row.digest(2)?)?;
+                // The lowest scope comes last and stays.
+                found.insert(key, StoredResult { key, run_no: row.int(3)?, result });
+            }
+        }
+        Ok(found.into_values().collect())
     }
 
     /// Which of these nodes have a result, with the run that made it.

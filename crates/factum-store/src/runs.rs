@@ -9,8 +9,6 @@ use crate::rows::{Columns, signed};
 /// A run about to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its public id.
-    pub run_id: String,
     /// The case file.
     pub case_no: i64,
     /// Who it is for.
@@ -36,6 +34,8 @@ pub struct NewRun {
 pub struct RunRow {
     /// The row's number.
     pub run_no: i64,
+    /// Its public id.
+    pub run_id: String,
     /// What was known at its start.
     pub new: NewRun,
     /// Where its results are: 0 for shared ones, else its own number.
@@ -87,8 +87,8 @@ fn read_run<R: Columns>(row: &R, summary: Option<String>) -> Result<RunRow, Stor
     let scope = row.int(9)?;
     Ok(RunRow {
         run_no: row.int(0)?,
+        run_id: row.text(1)?,
         new: NewRun {
-            run_id: row.text(1)?,
             case_no: row.int(2)?,
             principal: PrincipalId::new(row.text(3)?).map_err(damaged)?,
             generator: row.text(4)?,
@@ -131,16 +131,18 @@ fn head_of(row: &sqlx::any::AnyRow) -> Result<Head, StoreError> {
 }
 
 impl Tx {
-    /// Records the start of a run and gives its number.
+    /// Records the start of a run and gives its number and public id.
     ///
     /// # Errors
     /// The database can't be written.
-    pub async fn insert_run(&mut self, run: &NewRun) -> Result<i64, StoreError> {
+    pub async fn insert_run(&mut self, run: &NewRun) -> Result<(i64, String), StoreError> {
+        // The public id holds the number, which the insertion gives.
+        let placeholder = format!("starting {} {} {}", run.case_no, run.principal, run.started_at);
         let row = sqlx::query(
             "INSERT INTO runs (run_id, case_no, principal, generator, profile, context, event, root, scope, \
              started_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9) RETURNING run_no",
         )
-        .bind(run.run_id.as_str())
+        .bind(placeholder)
         .bind(run.case_no)
         .bind(run.principal.as_str())
         .bind(run.generator.as_str())
@@ -152,13 +154,14 @@ impl Tx {
         .fetch_one(self.connection())
         .await?;
         let run_no = row.int(0)?;
-        if run.full {
-            sqlx::query("UPDATE runs SET scope = run_no WHERE run_no = $1")
-                .bind(run_no)
-                .execute(self.connection())
-                .await?;
-        }
-        Ok(run_no)
+        let run_id = format!("run-{run_no:06}");
+        sqlx::query("UPDATE runs SET run_id = $1, scope = $2 WHERE run_no = $3")
+            .bind(run_id.as_str())
+            .bind(if run.full { run_no } else { 0 })
+            .bind(run_no)
+            .execute(self.connection())
+            .await?;
+        Ok((run_no, run_id))
     }
 
     /// Records a run's end.

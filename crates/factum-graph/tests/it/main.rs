@@ -1,3 +1,8 @@
-//! The kept tree against the naive oracle: a plan from scratch.
+//! The kept tree against the naive oracle: a plan from scratch. Run files, their comparison, and the
+//! independent verification against runs made by the planner.
 
+mod compare;
+mod fixture;
 mod kept_tree;
+mod run_file;
+mod verify;

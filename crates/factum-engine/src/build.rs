@@ -1,0 +1,498 @@
+//! Building: plan, find what is missing, make it bottom up, record it.
+//!
+//! Results are committed in groups as they are finished, children before parents, so that a stop at
+//! any instant loses at most the group at hand and never leaves a parent without its children. The
+//! head moves in the last transaction alone: a root is served whole or not at all.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use factum_base::{CaseId, CodePointIndex, NodeKey, PrincipalId, TextDigest};
+use factum_casefile::profile::ChildOrder;
+use factum_casefile::{NodeResult, NodeStatus, Profile};
+use factum_graph::{Entry, LeafEntry, PageCache, SpecContext, difference};
+use factum_store::{Built, Head, NewRun, StoreError, Tx};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+use crate::extract::{LeafInput, extract_leaf, reduce};
+use crate::permission::{Permitted, permitted};
+use crate::planning::{CurrentTree, PlanFor, fetch, segment_rule};
+use crate::serve::{Decision, decide};
+use crate::transformation::Generator;
+use crate::workspace::Workspace;
+
+/// Leaves computed and committed together.
+const GROUP: usize = 256;
+/// How often a build starts again since documents were hidden while it ran.
+const MOST_RESTARTS: u32 = 5;
+
+/// How a build is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct BuildOptions {
+    /// Reuse nothing.
+    pub full: bool,
+    /// What makes the claims.
+    pub generator: Generator,
+}
+
+/// Someone who watches a build and may stop it.
+pub trait Watcher: Send + Sync {
+    /// So many of so many nodes are made.
+    fn progress(&self, done: u64, all: u64);
+    /// The build should stop at the next safe point.
+    fn stop(&self) -> bool;
+}
+
+/// Watches nothing, stops never.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+impl Watcher for Unwatched {
+    fn progress(&self, _: u64, _: u64) {}
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// A flag that stops a build.
+#[derive(Debug, Default)]
+pub struct StopFlag(AtomicBool);
+impl StopFlag {
+    /// Asks for a stop.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+    /// A stop was asked for.
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a build counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Nodes of the tree.
+    pub nodes: u64,
+    /// Made in this run.
+    pub recomputed: u64,
+    /// Taken from earlier runs.
+    pub reused: u64,
+    /// Answers asked of a model.
+    pub model_calls: u64,
+    /// Recorded model answers used again.
+    pub generations_reused: u64,
+    /// Tokens that models wrote.
+    pub new_tokens: u64,
+}
+
+/// What a build found out of date.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Invalidation {
+    /// Names of the nodes whose keys the previous tree did not have. Left out above 1,000.
+    pub nodes: Vec<String>,
+    /// How many they are.
+    pub node_count: u64,
+    /// The root before.
+    pub previous_root_key: Option<NodeKey>,
+    /// The root now.
+    pub current_root_key: Option<NodeKey>,
+    /// The previous root's node status.
+    pub previous_status: Option<NodeStatus>,
+    /// How asking for the old root was refused; absent where it was still current.
+    pub serve_refusal: Option<serde_json::Value>,
+}
+
+/// A finished build.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BuildReport {
+    /// The run.
+    pub run_id: String,
+    /// The root's status.
+    pub status: NodeStatus,
+    /// The root's key.
+    pub root: NodeKey,
+    /// The snapshot's event.
+    pub event: u64,
+    /// What was made and what reused.
+    pub counts: Counts,
+    /// What was out of date.
+    pub invalidation: Invalidation,
+    /// How long planning took, in seconds.
+    pub plan_seconds: f64,
+    /// How long all took, in seconds.
+    pub seconds: f64,
+}
+
+/// A run about to make nodes.
+struct Prepared {
+    permitted: Permitted,
+    profile: Arc<Profile>,
+    context: Arc<SpecContext>,
+    tree: CurrentTree,
+    invalidation: Invalidation,
+    plan_seconds: f64,
+}
+
+struct Job<'w> {
+    workspace: &'w Workspace,
+    principal: &'w PrincipalId,
+    prepared: Prepared,
+    /// Where results go and come from: a full build has a scope of its own.
+    scope: Option<i64>,
+    run_no: i64,
+    run_id: String,
+}
+
+/// Results not yet handed on to a parent.
+type Pending = HashMap<NodeKey, Arc<NodeResult>>;
+
+impl Workspace {
+    /// Builds a principal's summary of a case file.
+    ///
+    /// # Errors
+    /// The case file is unknown or hidden, the profile can't be used, the store fails, or the watcher
+    /// stops it. What was finished is kept, and the next build goes on from there.
+    pub async fn build(
+        &self,
+        case_id: &CaseId,
+        principal: &PrincipalId,
+        options: BuildOptions,
+        watcher: &dyn Watcher,
+    ) -> Result<BuildReport, EngineError> {
+        let begun = self.now();
+        for _ in 0..MOST_RESTARTS {
+            let prepared = self.prepare(case_id, principal, options).await?;
+            let mut job = self.start(principal, options, prepared, begun).await?;
+            if let Some(made) = job.make_all(watcher).await? {
+                return self.finish(job, options, made, begun).await;
+            }
+        }
+        Err(EngineError::Overtaken(MOST_RESTARTS))
+    }
+
+    /// Plans, in one read transaction, and records how the old root is refused.
+    async fn prepare(
+        &self,
+        case_id: &CaseId,
+        principal: &PrincipalId,
+        options: BuildOptions,
+    ) -> Result<Prepared, EngineError> {
+        let started = std::time::Instant::now();
+        let mut tx = self.repository.read().await?;
+        let permitted = permitted(&mut tx, case_id, principal).await?;
+        let profile = self.profile(&permitted.case.profile)?;
+        let context = self.spec_context(principal, &permitted.case.profile, options.generator)?;
+        let decision = decide(self, &mut tx, &permitted, principal, Some(options.generator)).await?;
+        let mut invalidation = Invalidation::default();
+        let (head, tree) = match decision {
+            Decision::Current { head, tree } => (Some(head), Some(tree)),
+            Decision::Refused(refusal, found) => {
+                invalidation.serve_refusal = Some(serde_json::to_value(&refusal)?);
+                found.map_or((None, None), |found| (Some(found.0), Some(found.1)))
+            }
+        };
+        let mut tree = match tree {
+            Some(tree) => tree,
+            None => {
+                let head = tx.head(permitted.case.case_no, principal, Some(options.generator.name())).await?;
+                let plan = PlanFor { permitted: &permitted, principal, profile: &profile, context: &context };
+                plan.current_tree(&mut tx, head.as_ref()).await?
+            }
+        };
+        let previous = head.and_then(|head| head.built).map(|built| built.root);
+        let plan_seconds = started.elapsed().as_secs_f64();
+        self.describe(&mut tx, permitted.case.case_no, previous, &mut tree, &mut invalidation).await?;
+        Ok(Prepared { permitted, profile, context, tree, invalidation, plan_seconds })
+    }
+
+    async fn describe(
+        &self,
+        tx: &mut Tx,
+        case_no: i64,
+        previous: Option<NodeKey>,
+        tree: &mut CurrentTree,
+        invalidation: &mut Invalidation,
+    ) -> Result<(), EngineError> {
+        invalidation.previous_root_key = previous;
+        invalidation.current_root_key = Some(tree.root);
+        let Some(previous) = previous else {
+            invalidation.node_count = tree.nodes.into();
+            return Ok(());
+        };
+        if let Some(stored) = tx.result(case_no, &previous, None).await? {
+            invalidation.previous_status = Some(stored.result.status);
+        }
+        if previous == tree.root {
+            return Ok(());
+        }
+        let found = loop {
+            match difference(&tree.cache, Some(previous), tree.root) {
+                Ok(found) => break found,
+                Err(missing) => fetch(tx, case_no, &mut tree.cache, missing.0).await?,
+            }
+        };
+        invalidation.node_count = found.new.len() as u64;
+        if found.new.len() <= 1_000 {
+            invalidation.nodes = found.new.into_iter().map(|node| node.name).collect();
+        }
+        Ok(())
+    }
+
+    /// Keeps the plan and records that the run has begun.
+    async fn start<'w>(
+        &'w self,
+        principal: &'w PrincipalId,
+        options: BuildOptions,
+        prepared: Prepared,
+        begun: i64,
+    ) -> Result<Job<'w>, EngineError> {
+        let case = &prepared.permitted.case;
+        let mut tx = self.repository.write().await?;
+        tx.put_context(&prepared.context).await?;
+        tx.put_pages(case.case_no, &prepared.tree.new_pages).await?;
+        let rule = segment_rule(&prepared.profile.segments)?;
+        for (digest, segments) in &prepared.tree.new_segments {
+            tx.put_segments(digest, &rule, segments).await?;
+        }
+        let head = Head {
+            generator: options.generator.name().to_owned(),
+            context: prepared.context.digest(),
+            planned_root: prepared.tree.root,
+            planned_event: case.last_event,
+            access_revision: case.access_revision,
+            built: None,
+        };
+        tx.save_planned(case.case_no, principal, &head).await?;
+        let run = NewRun {
+            case_no: case.case_no,
+            principal: principal.clone(),
+            generator: options.generator.name().to_owned(),
+            profile: case.profile.clone(),
+            context: prepared.context.digest(),
+            event: case.last_event,
+            root: prepared.tree.root,
+            full: options.full,
+            started_at: begun,
+        };
+        let (run_no, run_id) = tx.insert_run(&run).await?;
+        tx.commit().await?;
+        let scope = options.full.then_some(run_no);
+        Ok(Job { workspace: self, principal, prepared, scope, run_no, run_id })
+    }
+
+    async fn finish(
+        &self,
+        job: Job<'_>,
+        options: BuildOptions,
+        made: u64,
+        begun: i64,
+    ) -> Result<BuildReport, EngineError> {
+        let Prepared { permitted, context, tree, invalidation, plan_seconds, .. } = job.prepared;
+        let case = &permitted.case;
+        let mut tx = self.repository.write().await?;
+        let root = tx.result(case.case_no, &tree.root, job.scope).await?.ok_or_else(|| {
+            StoreError::Damaged(format!("the result of root {} is gone right after it was made", tree.root))
+        })?;
+        let now = self.now();
+        let nodes = u64::from(tree.nodes);
+        let counts = Counts { nodes, recomputed: made, reused: nodes - made.min(nodes), ..Counts::default() };
+        let report = BuildReport {
+            run_id: job.run_id,
+            status: root.result.status,
+            root: tree.root,
+            event: case.last_event,
+            counts,
+            invalidation,
+            plan_seconds,
+            seconds: seconds_between(begun, now),
+        };
+        tx.finish_run(job.run_no, now, &serde_json::to_string(&report)?).await?;
+        let built = Built {
+            root: tree.root,
+            event: case.last_event,
+            context: context.digest(),
+            run_no: job.run_no,
+            at: now,
+        };
+        tx.save_built(case.case_no, job.principal, options.generator.name(), &built).await?;
+        tx.commit().await?;
+        Ok(report)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of a run fit a double exactly")]
+pub(crate) fn seconds_between(from: i64, to: i64) -> f64 {
+    (to - from).max(0) as f64 / 1000.0
+}
+
+/// A node to make.
+enum Todo {
+    Leaf(LeafEntry),
+    Reduction(NodeKey),
+}
+
+impl Job<'_> {
+    fn case_no(&self) -> i64 {
+        self.prepared.permitted.case.case_no
+    }
+
+    /// Makes all that is missing and gives the number made; `None` where documents were hidden
+    /// meanwhile, so that the plan is not to be followed any further.
+    async fn make_all(&mut self, watcher: &dyn Watcher) -> Result<Option<u64>, EngineError> {
+        let todo = self.missing().await?;
+        let all = todo.len() as u64;
+        let mut pending = Pending::new();
+        let mut done = 0;
+        watcher.progress(0, all);
+        for group in todo.chunks(GROUP) {
+            if watcher.stop() {
+                return Err(EngineError::Interrupted);
+            }
+            let mut tx = self.workspace.repository.read().await?;
+            let Some(mut made) = self.make_leaves(&mut tx, group).await? else { return Ok(None) };
+            pending.extend(made.iter().cloned());
+            for one in group {
+                if let Todo::Reduction(key) = one {
+                    let result = Arc::new(self.make_reduction(&mut tx, *key, &mut pending).await?);
+                    pending.insert(*key, Arc::clone(&result));
+                    made.push((*key, result));
+                }
+            }
+            drop(tx);
+            let mut tx = self.workspace.repository.write().await?;
+            tx.put_results(self.case_no(), self.scope.unwrap_or(0), self.run_no, &made).await?;
+            tx.commit().await?;
+            done += group.len() as u64;
+            watcher.progress(done, all);
+        }
+        Ok(Some(all))
+    }
+
+    /// The nodes without a result, children before parents and neighbours together.
+    async fn missing(&mut self) -> Result<Vec<Todo>, EngineError> {
+        let case_no = self.case_no();
+        let root = self.prepared.tree.root;
+        let mut tx = self.workspace.repository.read().await?;
+        // A full build has its own scope, so none of its nodes has a result yet.
+        let fresh = self.scope.is_some() || tx.result_count(case_no).await? == 0;
+        let mut todo = Vec::new();
+        let known = if fresh { HashMap::new() } else { tx.results_known(case_no, &[root], None).await? };
+        if known.contains_key(&root) {
+            return Ok(todo);
+        }
+        // Depth first; a node is pushed to `todo` when all below it are.
+        let mut open = vec![(root, false)];
+        while let Some((key, below_done)) = open.pop() {
+            if below_done {
+                todo.push(Todo::Reduction(key));
+                continue;
+            }
+            open.push((key, true));
+            fetch(&mut tx, case_no, &mut self.prepared.tree.cache, key).await?;
+            let page = cached(&self.prepared.tree.cache, key)?;
+            let keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
+            let known = if fresh { HashMap::new() } else { tx.results_known(case_no, &keys, None).await? };
+            for entry in page.entries.iter().rev() {
+                if known.contains_key(&entry.key()) {
+                    continue;
+                }
+                match entry {
+                    Entry::Node(node) => open.push((node.key, false)),
+                    Entry::Leaf(leaf) => todo.push(Todo::Leaf((**leaf).clone())),
+                }
+            }
+        }
+        Ok(todo)
+    }
+
+    async fn make_leaves(
+        &self,
+        tx: &mut Tx,
+        group: &[Todo],
+    ) -> Result<Option<Vec<(NodeKey, Arc<NodeResult>)>>, EngineError> {
+        let leaves: Vec<&LeafEntry> = group
+            .iter()
+            .filter_map(|one| match one {
+                Todo::Leaf(leaf) => Some(leaf),
+                Todo::Reduction(_) => None,
+            })
+            .collect();
+        if !self.still_eligible(tx, &leaves).await? {
+            return Ok(None);
+        }
+        let digests: BTreeSet<TextDigest> =
+            leaves.iter().filter(|leaf| leaf.segment.is_some()).map(|leaf| leaf.state.text_sha256).collect();
+        let texts = tx.texts(&digests.into_iter().collect::<Vec<_>>()).await?;
+        let profile = &self.prepared.profile;
+        let indexed: HashMap<&TextDigest, (&str, CodePointIndex)> = texts
+            .par_iter()
+            .map(|(digest, text)| (digest, (text.as_str(), CodePointIndex::new(text))))
+            .collect();
+        let made: Result<Vec<(NodeKey, Arc<NodeResult>)>, EngineError> = leaves
+            .par_iter()
+            .map(|leaf| {
+                let Some(segment) = leaf.segment else {
+                    return Ok((leaf.key, Arc::new(NodeResult::empty(NodeStatus::Ineligible))));
+                };
+                let (text, index) = &indexed[&leaf.state.text_sha256];
+                let text = index
+                    .slice(text, segment)
+                    .map_err(|error| StoreError::Damaged(format!("segment of {}: {error}", leaf.state.doc_id)))?;
+                let result = extract_leaf(profile, LeafInput { state: &leaf.state, segment, text });
+                Ok((leaf.key, Arc::new(result)))
+            })
+            .collect();
+        made.map(Some)
+    }
+
+    /// The text of a document that was withdrawn or revoked since the plan must go nowhere.
+    async fn still_eligible(&self, tx: &mut Tx, leaves: &[&LeafEntry]) -> Result<bool, EngineError> {
+        let planned = &self.prepared.permitted.case;
+        let now = tx.case_by_no(planned.case_no).await?;
+        if now.as_ref().is_none_or(|now| now.last_event == planned.last_event) {
+            return Ok(now.is_some());
+        }
+        let permitted = permitted(tx, &planned.case_id, self.principal).await?;
+        let wanted: BTreeSet<_> =
+            leaves.iter().filter(|leaf| leaf.segment.is_some()).map(|leaf| &leaf.state.doc_id).collect();
+        let wanted: Vec<_> = wanted.into_iter().collect();
+        let found = tx
+            .principal_documents_of(planned.case_no, self.principal.as_str(), permitted.access.case, &wanted)
+            .await?;
+        Ok(found.len() == wanted.len() && found.iter().all(|document| document.state.eligible))
+    }
+
+    async fn make_reduction(
+        &mut self,
+        tx: &mut Tx,
+        key: NodeKey,
+        pending: &mut Pending,
+    ) -> Result<NodeResult, EngineError> {
+        let case_no = self.case_no();
+        fetch(tx, case_no, &mut self.prepared.tree.cache, key).await?;
+        let page = cached(&self.prepared.tree.cache, key)?;
+        let mut keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
+        if self.prepared.profile.tree.children == ChildOrder::KeyOrder {
+            keys.sort_unstable();
+        }
+        let absent: Vec<NodeKey> = keys.iter().filter(|key| !pending.contains_key(key)).copied().collect();
+        for stored in tx.results(case_no, &absent, self.scope).await? {
+            pending.insert(stored.key, Arc::new(stored.result));
+        }
+        let children: Option<Vec<&NodeResult>> =
+            keys.iter().map(|key| pending.get(key).map(AsRef::as_ref)).collect();
+        let children = children
+            .ok_or_else(|| StoreError::Damaged(format!("a child of node {key} has no result")))?;
+        let result = reduce(&self.prepared.profile, &children);
+        for key in keys {
+            pending.remove(&key);
+        }
+        Ok(result)
+    }
+}
+
+fn cached(cache: &PageCache, key: NodeKey) -> Result<std::sync::Arc<factum_graph::Page>, StoreError> {
+    cache.get(&key).map_err(|missing| StoreError::Damaged(missing.to_string()))
+}

@@ -1,0 +1,187 @@
+//! Errors of the use cases, each of a kind that decides exit codes and status codes, with a hint.
+
+use std::path::PathBuf;
+
+use factum_base::{CaseId, DocumentId, IdError, PrincipalId};
+use factum_casefile::ProfileError;
+use factum_ingest::Refusal;
+use factum_store::StoreError;
+use thiserror::Error;
+
+/// What an error means to whoever called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Something failed here; trying again may help.
+    Failed,
+    /// What came in can't be used.
+    BadInput,
+    /// The caller may not do this.
+    NotPermitted,
+    /// Stopped on request; what was finished is kept.
+    Interrupted,
+}
+
+/// An error of a use case.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// There is no workspace at or above this folder.
+    #[error("there is no Factum workspace in {0} or above it")]
+    NoWorkspace(PathBuf),
+    /// There is a workspace already.
+    #[error("there is a Factum workspace in {0} already")]
+    WorkspaceExists(PathBuf),
+    /// No such case file. Only the owner is told this.
+    #[error("there is no case file {0:?}")]
+    UnknownCase(CaseId),
+    /// A case file of that id exists.
+    #[error("there is a case file {0:?} already")]
+    CaseExists(CaseId),
+    /// No such document.
+    #[error("case file {case:?} has no document {doc:?}")]
+    UnknownDocument {
+        /// The case file.
+        case: CaseId,
+        /// The document.
+        doc: DocumentId,
+    },
+    /// No such run, or one the caller may not see: both look alike.
+    #[error("there is no run {0:?} that you may see")]
+    UnknownRun(String),
+    /// The case file does not exist, or the principal has no right to it: both look alike.
+    #[error("{principal:?} may not see a case file {case:?}, or there is none")]
+    Forbidden {
+        /// Who asked.
+        principal: PrincipalId,
+        /// For what.
+        case: CaseId,
+    },
+    /// Only the owner may change a workspace.
+    #[error("{0:?} may not change this workspace; only its owner may")]
+    OwnerOnly(PrincipalId),
+    /// A source of a run or an earlier summary is hidden from the caller now.
+    #[error("{0} rests on documents that you may no longer see")]
+    SourcesHidden(String),
+    /// A malformed id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// A profile that can't be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A file that can't be read as a document.
+    #[error("{path}: {refusal}")]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A folder or file that does not exist, or can't be read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A link that leads out of the folder being read.
+    #[error("{path} leads out of the folder, to {target}")]
+    OutsideFolder {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// A link that leads back to a folder above it.
+    #[error("{0} leads back to a folder above it")]
+    LinkLoop(PathBuf),
+    /// A file name that is not Unicode, so that it can't be a document id.
+    #[error("the name of {0:?} is not valid Unicode")]
+    FileName(PathBuf),
+    /// Two files for one document id.
+    #[error("{0:?} is given twice")]
+    GivenTwice(DocumentId),
+    /// A `factum.toml` in a folder that can't be used.
+    #[error("{path}: {message}")]
+    FolderList {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// An event number or date that can't be used.
+    #[error("{0}")]
+    BadMoment(String),
+    /// A generator this build does not have.
+    #[error("there is no generator {0:?} in this Factum; there is \"extractive\"")]
+    UnknownGenerator(String),
+    /// Stopped on request.
+    #[error("interrupted; what was finished is kept")]
+    Interrupted,
+    /// The documents changed again and again while the build ran.
+    #[error("documents were hidden from this principal while its summary was built, {0} times in a row")]
+    Overtaken(u32),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A value that could not be made JSON.
+    #[error("internal: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A worker stopped.
+    #[error("internal: a worker stopped: {0}")]
+    Worker(String),
+}
+
+impl EngineError {
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Forbidden { .. } | Self::OwnerOnly(_) | Self::SourcesHidden(_) => ErrorKind::NotPermitted,
+            Self::Interrupted => ErrorKind::Interrupted,
+            Self::Store(StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::NewerSchema { .. }) => {
+                ErrorKind::BadInput
+            }
+            Self::Overtaken(_) | Self::Store(_) | Self::Json(_) | Self::Worker(_) => ErrorKind::Failed,
+            Self::Io { source, .. } if source.kind() != std::io::ErrorKind::NotFound => ErrorKind::Failed,
+            _ => ErrorKind::BadInput,
+        }
+    }
+
+    /// What the caller can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoWorkspace(_) => "run `factum init` in the folder that should hold it".to_owned(),
+            Self::WorkspaceExists(_) => "use it as it is, or choose another folder".to_owned(),
+            Self::UnknownCase(_) => "`factum status` lists the case files; `factum case new` makes one".to_owned(),
+            Self::CaseExists(_) => "choose another id".to_owned(),
+            Self::UnknownDocument { case, .. } => format!("`factum status {case}` lists its documents"),
+            Self::UnknownRun(_) => "`factum history CASE` lists the runs".to_owned(),
+            Self::Forbidden { .. } => "ask the owner for a grant".to_owned(),
+            Self::OwnerOnly(_) => "leave out --as, or ask the owner".to_owned(),
+            Self::SourcesHidden(_) => "build again to get a summary of what you may see now".to_owned(),
+            Self::Refused { refusal, .. } => refusal.hint().to_owned(),
+            Self::OutsideFolder { .. } | Self::LinkLoop(_) => {
+                "remove the link, or copy what it leads to into the folder; nothing was changed".to_owned()
+            }
+            Self::FileName(_) => "rename the file; nothing was changed".to_owned(),
+            Self::Profile(ProfileError::Unknown { .. }) => {
+                "profiles of your own are TOML files in .factum/profiles".to_owned()
+            }
+            Self::Store(StoreError::NewerSchema { .. }) => "use the newer Factum that wrote it".to_owned(),
+            Self::Store(StoreError::Damaged(_)) => {
+                "`factum verify CASE` lists all damage; restore the database from a backup".to_owned()
+            }
+            Self::Store(StoreError::Full) => "make room and run the same command again".to_owned(),
+            Self::Store(StoreError::ReadOnly | StoreError::CantOpen(_)) => {
+                "check the rights of the .factum folder and of the file in it".to_owned()
+            }
+            Self::Store(StoreError::Busy) => "wait for the other command, then run this one again".to_owned(),
+            Self::Interrupted | Self::Overtaken(_) => "run the same command again to go on".to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Wraps a system error with its path.
+    pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,48 @@
+//! Who may do what. Unknown and forbidden case files look alike to all but the owner.
+
+use factum_base::{CaseId, PrincipalId};
+use factum_store::{CaseRow, Effective, Tx};
+
+use crate::error::EngineError;
+use crate::workspace::OWNER;
+
+/// A case file with what the caller may see of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Permitted {
+    pub(crate) case: CaseRow,
+    pub(crate) access: Effective,
+}
+
+pub(crate) fn is_owner(principal: &PrincipalId) -> bool {
+    principal.as_str() == OWNER
+}
+
+pub(crate) fn require_owner(caller: &PrincipalId) -> Result<(), EngineError> {
+    if is_owner(caller) { Ok(()) } else { Err(EngineError::OwnerOnly(caller.clone())) }
+}
+
+/// The case file, for someone who may see at least something of it.
+pub(crate) async fn permitted(
+    tx: &mut Tx,
+    case_id: &CaseId,
+    caller: &PrincipalId,
+) -> Result<Permitted, EngineError> {
+    let owner = is_owner(caller);
+    let forbidden = || EngineError::Forbidden { principal: caller.clone(), case: case_id.clone() };
+    let Some(case) = tx.case(case_id).await? else {
+        return Err(if owner { EngineError::UnknownCase(case_id.clone()) } else { forbidden() });
+    };
+    let access = tx.effective_access(case.case_no, caller, owner).await?;
+    if access.any() { Ok(Permitted { case, access }) } else { Err(forbidden()) }
+}
+
+/// The case file, for the owner to change. The owner may change even what is revoked from it, else no
+/// one could grant it again.
+pub(crate) async fn owned_case(
+    tx: &mut Tx,
+    case_id: &CaseId,
+    caller: &PrincipalId,
+) -> Result<CaseRow, EngineError> {
+    require_owner(caller)?;
+    tx.case(case_id).await?.ok_or_else(|| EngineError::UnknownCase(case_id.clone()))
+}

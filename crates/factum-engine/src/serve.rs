@@ -1,0 +1,364 @@
+//! Serving: a summary is read only where its root is the one that the snapshot demands now.
+//!
+//! Everything is decided in one read transaction: the demanded root, the built one, every citation.
+//! A root that differs is STALE and its claims are not even read.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
+use factum_casefile::{
+    Claim, Evidence, EvidenceId, Event, EventKind, NodeResult, NodeStatus, SlotState, Verdict,
+};
+use factum_graph::SpecContext;
+use factum_store::{Head, StoreError, Tx};
+use serde::Serialize;
+
+use crate::error::EngineError;
+use crate::permission::{Permitted, permitted};
+use crate::planning::{CurrentTree, PlanFor};
+use crate::transformation::Generator;
+use crate::workspace::Workspace;
+
+/// What serving came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Served {
+    /// The summary that is true to the snapshot now.
+    Current(Box<Summary>),
+    /// There is none to show.
+    Refused(Refusal),
+}
+
+/// Why a summary is not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// The word for it.
+    pub status: RefusalStatus,
+    /// Why, newest event last.
+    pub reasons: Vec<Reason>,
+    /// The case file's latest event.
+    pub event: u64,
+    /// The event that the refused summary was built at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub built_event: Option<u64>,
+}
+
+/// The words for a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RefusalStatus {
+    /// Built from what is no longer so.
+    Stale,
+    /// The root's output broke a rule.
+    Invalid,
+    /// Never built.
+    Absent,
+    /// The caller may not see it.
+    Forbidden,
+}
+
+impl RefusalStatus {
+    /// The word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Stale => "STALE",
+            Self::Invalid => "INVALID",
+            Self::Absent => "ABSENT",
+            Self::Forbidden => "FORBIDDEN",
+        }
+    }
+}
+
+/// One reason for a refusal or a change. It names only what the reader may see.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Reason {
+    /// The event, where one is to blame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    /// `published`, `withdrawn`, `reinstated`, `moved`, `access`, `profile`, `generator`, `never-built`,
+    /// `invalid`.
+    pub kind: String,
+    /// The document, where the reader may see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doc_id: Option<DocumentId>,
+    /// The same in words.
+    pub message: String,
+}
+
+/// A summary as served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// The case file.
+    pub case_id: CaseId,
+    /// Its title.
+    pub title: String,
+    /// Who it is for.
+    pub principal: PrincipalId,
+    /// The case file's latest event; the summary is true to it.
+    pub event: u64,
+    /// The root's key.
+    pub root: NodeKey,
+    /// VALID or PARTIAL. It says nothing about truth.
+    pub status: NodeStatus,
+    /// The generator's name.
+    pub generator: String,
+    /// When it was built, in Unix milliseconds.
+    pub built_at: i64,
+    /// The claims with how each reads.
+    pub claims: Vec<(String, Claim)>,
+    /// What they cite.
+    pub evidence: BTreeMap<EvidenceId, Evidence>,
+    /// Claims kept on record but not served.
+    pub withheld: usize,
+    /// Documents that the summary is made from.
+    pub documents: u64,
+}
+
+impl Workspace {
+    /// Serves a case file's summary to a principal.
+    ///
+    /// # Errors
+    /// The case file is unknown or hidden, its profile can't be used, or the store is damaged.
+    pub async fn serve(
+        &self,
+        case_id: &CaseId,
+        principal: &PrincipalId,
+        generator: Option<Generator>,
+    ) -> Result<Served, EngineError> {
+        let mut tx = self.repository.read().await?;
+        let permitted = permitted(&mut tx, case_id, principal).await?;
+        let profile = self.profile(&permitted.case.profile)?;
+        let decision = decide(self, &mut tx, &permitted, principal, generator).await?;
+        match decision {
+            Decision::Refused(refusal, _) => Ok(Served::Refused(refusal)),
+            Decision::Current { head, tree } => {
+                let case = &permitted.case;
+                let built = head.built.as_ref().ok_or_else(|| lost(&tree.root))?;
+                let result = tx.result(case.case_no, &tree.root, None).await?;
+                let result = result.ok_or_else(|| lost(&tree.root))?.result;
+                if result.status == NodeStatus::Invalid {
+                    return Ok(Served::Refused(invalid(&permitted, built.event)));
+                }
+                recheck(&mut tx, &permitted, principal, &result).await?;
+                let documents = tx.page(case.case_no, &tree.root).await?.counts.first().copied();
+                Ok(Served::Current(Box::new(Summary {
+                    case_id: case.case_id.clone(),
+                    title: case.title.clone(),
+                    principal: principal.clone(),
+                    event: case.last_event,
+                    root: tree.root,
+                    status: result.status,
+                    generator: head.generator,
+                    built_at: built.at,
+                    claims: result.claims.into_iter().map(|c| (profile.read(&c.fields), c)).collect(),
+                    evidence: result.evidence,
+                    withheld: result.withheld.len(),
+                    documents: documents.unwrap_or(0).into(),
+                })))
+            }
+        }
+    }
+}
+
+/// Whether the newest build is the one demanded.
+pub(crate) enum Decision {
+    /// It is.
+    Current { head: Head, tree: CurrentTree },
+    /// It is not; the tree that would be demanded comes along where it was worked out.
+    Refused(Refusal, Option<Box<(Head, CurrentTree)>>),
+}
+
+/// Decides, in the caller's transaction.
+pub(crate) async fn decide(
+    workspace: &Workspace,
+    tx: &mut Tx,
+    permitted: &Permitted,
+    principal: &PrincipalId,
+    generator: Option<Generator>,
+) -> Result<Decision, EngineError> {
+    let case = &permitted.case;
+    let refused = |status, reasons, built_event| Refusal { status, reasons, event: case.last_event, built_event };
+    let head = tx.head(case.case_no, principal, generator.map(Generator::name)).await?;
+    let Some((head, built)) = head.and_then(|head| head.built.clone().map(|built| (head, built))) else {
+        let reason = plain("never-built", "no summary was ever built");
+        return Ok(Decision::Refused(refused(RefusalStatus::Absent, vec![reason], None), None));
+    };
+    let generator = Generator::parse(&head.generator)?;
+    let profile = workspace.profile(&case.profile)?;
+    let context = workspace.spec_context(principal, &case.profile, generator)?;
+    let plan = PlanFor { permitted, principal, profile: &profile, context: &context };
+    // The kept tree may be further than the build, and of another context: what counts is what is built.
+    let tree = plan.current_tree(tx, Some(&head)).await?;
+    if tree.root == built.root {
+        return Ok(Decision::Current { head, tree });
+    }
+    let mut reasons = Vec::new();
+    if built.context != context.digest() {
+        reasons.extend(context_reasons(&tx.context(&built.context).await?, &context));
+    }
+    let events = tx.events_after(case.case_no, built.event).await?;
+    reasons.extend(event_reasons(tx, permitted, principal, events.iter().map(|(event, _)| event)).await?);
+    let refusal = refused(RefusalStatus::Stale, reasons, Some(built.event));
+    Ok(Decision::Refused(refusal, Some(Box::new((head, tree)))))
+}
+
+fn plain(kind: &str, message: &str) -> Reason {
+    Reason { event: None, kind: kind.to_owned(), doc_id: None, message: message.to_owned() }
+}
+
+fn invalid(permitted: &Permitted, built_event: u64) -> Refusal {
+    let reason = plain("invalid", "the summary's last output broke a rule of its profile and is not shown");
+    Refusal {
+        status: RefusalStatus::Invalid,
+        reasons: vec![reason],
+        event: permitted.case.last_event,
+        built_event: Some(built_event),
+    }
+}
+
+fn lost(root: &NodeKey) -> StoreError {
+    StoreError::Damaged(format!("the result of the built root {root} is gone"))
+}
+
+fn context_reasons(old: &SpecContext, new: &SpecContext) -> Vec<Reason> {
+    let part = |json: &str, name: &str| -> Option<serde_json::Value> {
+        serde_json::from_str::<serde_json::Value>(json).ok()?.get(name).cloned()
+    };
+    let differs = |name: &str| {
+        part(old.leaf.json(), name) != part(new.leaf.json(), name)
+            || part(old.reduction.json(), name) != part(new.reduction.json(), name)
+    };
+    let mut reasons = Vec::new();
+    if differs("generator") {
+        reasons.push(plain("generator", "the generator is another version now"));
+    }
+    if ["profile", "segmentation", "support", "children"].into_iter().any(differs) {
+        reasons.push(plain("profile", "the profile has changed"));
+    }
+    reasons
+}
+
+/// What events mean to a reader: only what concerns documents it has a slot for, and names only where
+/// it may see the document now.
+pub(crate) async fn event_reasons<'e>(
+    tx: &mut Tx,
+    permitted: &Permitted,
+    principal: &PrincipalId,
+    events: impl Iterator<Item = &'e Event>,
+) -> Result<Vec<Reason>, EngineError> {
+    let mut known: HashMap<&DocumentId, Option<SlotState>> = HashMap::new();
+    let mut reasons = Vec::new();
+    for event in events {
+        if event.kind.principal().is_some_and(|who| who != principal) {
+            continue;
+        }
+        let reason = |kind: &str, doc_id: Option<&DocumentId>, message: String| Reason {
+            event: Some(event.number),
+            kind: kind.to_owned(),
+            doc_id: doc_id.cloned(),
+            message: format!("{message} (event {})", event.number),
+        };
+        let Some(doc_id) = event.kind.doc_id() else {
+            reasons.push(reason("access", None, "access changed".to_owned()));
+            continue;
+        };
+        if !known.contains_key(doc_id) {
+            let (case_no, access) = (permitted.case.case_no, permitted.access.case);
+            let found = tx.principal_document(case_no, principal.as_str(), access, doc_id).await?;
+            known.insert(doc_id, found.map(|document| document.state));
+        }
+        let Some(Some(state)) = known.get(doc_id) else { continue };
+        // A revoked document was frozen: it is hidden, whether or not it was withdrawn too.
+        let hidden = !state.eligible && state.active || is_frozen(tx, permitted, principal, doc_id).await?;
+        if hidden {
+            if event.kind.principal().is_some() {
+                reasons.push(reason("access", None, "access changed".to_owned()));
+            }
+            continue;
+        }
+        reasons.push(match &event.kind {
+            EventKind::Published { version: 1, .. } => {
+                reason("published", Some(doc_id), format!("{doc_id} was added"))
+            }
+            EventKind::Published { version, .. } => {
+                reason("published", Some(doc_id), format!("{doc_id} has version {version}"))
+            }
+            EventKind::Withdrawn { .. } => reason("withdrawn", Some(doc_id), format!("{doc_id} was withdrawn")),
+            EventKind::Reinstated { .. } => {
+                reason("reinstated", Some(doc_id), format!("{doc_id} was reinstated"))
+            }
+            EventKind::Moved { .. } => reason("moved", Some(doc_id), format!("{doc_id} has another place")),
+            EventKind::Granted { .. } | EventKind::Revoked { .. } => {
+                reason("access", Some(doc_id), format!("access to {doc_id} changed"))
+            }
+        });
+    }
+    Ok(reasons)
+}
+
+/// The document is revoked from the principal.
+pub(crate) async fn is_frozen(
+    tx: &mut Tx,
+    permitted: &Permitted,
+    principal: &PrincipalId,
+    doc_id: &DocumentId,
+) -> Result<bool, EngineError> {
+    let Some(row) = tx.document(permitted.case.case_no, doc_id).await? else { return Ok(true) };
+    let own = tx.doc_access(row.doc_no, principal).await?;
+    Ok(!own.map_or(permitted.access.case.granted, |own| own.granted))
+}
+
+/// Holds every citation against the snapshot now and its text.
+async fn recheck(
+    tx: &mut Tx,
+    permitted: &Permitted,
+    principal: &PrincipalId,
+    result: &NodeResult,
+) -> Result<(), EngineError> {
+    recheck_evidence(tx, permitted, principal, &result.evidence).await?;
+    for claim in &result.claims {
+        if let Some(lost) = claim.evidence.iter().find(|id| !result.evidence.contains_key(id)) {
+            return Err(StoreError::Damaged(format!("a claim cites {lost}, which its root does not hold")).into());
+        }
+    }
+    Ok(())
+}
+
+/// Holds evidence against the snapshot now and its texts.
+pub(crate) async fn recheck_evidence(
+    tx: &mut Tx,
+    permitted: &Permitted,
+    principal: &PrincipalId,
+    evidence: &BTreeMap<EvidenceId, Evidence>,
+) -> Result<(), EngineError> {
+    let cited: BTreeSet<&DocumentId> = evidence.values().map(|e| &e.doc_id).collect();
+    let doc_ids: Vec<&DocumentId> = cited.into_iter().collect();
+    let (case_no, access) = (permitted.case.case_no, permitted.access.case);
+    let states: HashMap<DocumentId, SlotState> = tx
+        .principal_documents_of(case_no, principal.as_str(), access, &doc_ids)
+        .await?
+        .into_iter()
+        .map(|document| (document.state.doc_id.clone(), document.state))
+        .collect();
+    let damaged = |fault: factum_casefile::EvidenceFault| StoreError::Damaged(fault.to_string());
+    for one in evidence.values() {
+        one.check_state(states.get(&one.doc_id)).map_err(damaged)?;
+    }
+    let digests: BTreeSet<TextDigest> = evidence.values().map(|e| e.text_sha256).collect();
+    let texts = tx.texts(&digests.into_iter().collect::<Vec<_>>()).await?;
+    let indexed: HashMap<&TextDigest, factum_base::CodePointIndex> =
+        texts.iter().map(|(digest, text)| (digest, factum_base::CodePointIndex::new(text))).collect();
+    for one in evidence.values() {
+        let (text, index) = (&texts[&one.text_sha256], &indexed[&one.text_sha256]);
+        one.check_quote_with(text, index).map_err(damaged)?;
+    }
+    Ok(())
+}
+
+/// A claim's verdict in a word.
+pub const fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Supported => "supported",
+        Verdict::Unsupported => "unsupported",
+        Verdict::Unchecked => "unchecked",
+    }
+}

@@ -1,0 +1,6 @@
+//! Hostile bytes for reading SubRip.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| factum_fuzz::read("a.srt", bytes));
