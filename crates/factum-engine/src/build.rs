@@ -143,6 +143,7 @@ struct Job<'w> {
     scope: Option<i64>,
     run_no: i64,
     run_id: String,
+    begun: std::time::Instant,
 }
 
 /// Results not yet handed on to a parent.
@@ -161,12 +162,12 @@ impl Workspace {
         options: BuildOptions,
         watcher: &dyn Watcher,
     ) -> Result<BuildReport, EngineError> {
-        let begun = self.now();
+        let begun = std::time::Instant::now();
         for _ in 0..MOST_RESTARTS {
             let prepared = self.prepare(case_id, principal, options).await?;
             let mut job = self.start(principal, options, prepared, begun).await?;
             if let Some(made) = job.make_all(watcher).await? {
-                return self.finish(job, options, made, begun).await;
+                return self.finish(job, options, made).await;
             }
         }
         Err(EngineError::Overtaken(MOST_RESTARTS))
@@ -246,7 +247,7 @@ impl Workspace {
         principal: &'w PrincipalId,
         options: BuildOptions,
         prepared: Prepared,
-        begun: i64,
+        begun: std::time::Instant,
     ) -> Result<Job<'w>, EngineError> {
         let case = &prepared.permitted.case;
         let mut tx = self.repository.write().await?;
@@ -274,12 +275,12 @@ impl Workspace {
             event: case.last_event,
             root: prepared.tree.root,
             full: options.full,
-            started_at: begun,
+            started_at: self.now(),
         };
         let (run_no, run_id) = tx.insert_run(&run).await?;
         tx.commit().await?;
         let scope = options.full.then_some(run_no);
-        Ok(Job { workspace: self, principal, prepared, scope, run_no, run_id })
+        Ok(Job { workspace: self, principal, prepared, scope, run_no, run_id, begun })
     }
 
     async fn finish(
@@ -287,7 +288,6 @@ impl Workspace {
         job: Job<'_>,
         options: BuildOptions,
         made: u64,
-        begun: i64,
     ) -> Result<BuildReport, EngineError> {
         let Prepared { permitted, context, tree, invalidation, plan_seconds, .. } = job.prepared;
         let case = &permitted.case;
@@ -306,7 +306,7 @@ impl Workspace {
             counts,
             invalidation,
             plan_seconds,
-            seconds: seconds_between(begun, now),
+            seconds: job.begun.elapsed().as_secs_f64(),
         };
         tx.finish_run(job.run_no, now, &serde_json::to_string(&report)?).await?;
         let built = Built {
@@ -320,11 +320,6 @@ impl Workspace {
         tx.commit().await?;
         Ok(report)
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "milliseconds of a run fit a double exactly")]
-pub(crate) fn seconds_between(from: i64, to: i64) -> f64 {
-    (to - from).max(0) as f64 / 1000.0
 }
 
 /// A node to make.

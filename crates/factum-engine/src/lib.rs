@@ -14,6 +14,7 @@ pub mod ledger;
 mod permission;
 pub(crate) mod planning;
 mod profile_shelf;
+pub mod places;
 pub mod publish;
 pub mod rights;
 pub mod scale;

@@ -65,20 +65,31 @@ pub struct Outcome {
 }
 
 impl Workspace {
-    /// Publishes files as documents of a case file, all or none.
+    /// Publishes files as documents of a case file, all or none. New ones come after the document
+    /// `after`, else at the end.
     ///
     /// # Errors
-    /// A file can't be read, the case file is unknown, or the caller is not its owner.
+    /// The case file or `after` is unknown, or the caller is not the owner.
     pub async fn add(
         &self,
         caller: &PrincipalId,
         case_id: &CaseId,
         files: &[(DocumentId, ReadFile)],
+        after: Option<&DocumentId>,
     ) -> Result<Vec<Outcome>, EngineError> {
         let mut tx = self.repository.write().await?;
         let mut case = owned_case(&mut tx, case_id, caller).await?;
-        let last = tx.last_slot(case.case_no).await?;
-        let mut slots = Slot::between(last.as_ref(), None, files.len()).into_iter();
+        let (low, high) = match after {
+            None => (tx.last_slot(case.case_no).await?, None),
+            Some(doc_id) => {
+                let document = tx.document(case.case_no, doc_id).await?.ok_or_else(|| {
+                    EngineError::UnknownDocument { case: case_id.clone(), doc: doc_id.clone() }
+                })?;
+                let next = tx.next_slot(case.case_no, &document.slot).await?;
+                (Some(document.slot), next)
+            }
+        };
+        let mut slots = Slot::between(low.as_ref(), high.as_ref(), files.len()).into_iter();
         let mut outcomes = Vec::with_capacity(files.len());
         let mut by = Publisher { tx: &mut tx, case: &mut case, caller, now: self.now() };
         for (doc_id, file) in files {

@@ -19,18 +19,17 @@ use crate::source::{SourceCursor, Unit};
 use crate::warning::Warning;
 
 /// Reads a decoded page.
-pub(crate) fn read(
-    bytes: &[u8],
-    decoded: &Decoded,
-    limits: &Limits,
-) -> Result<TextLayer, Refusal> {
+pub(crate) fn read(bytes: &[u8], decoded: &Decoded, limits: &Limits) -> Result<TextLayer, Refusal> {
     let most_pieces = limits.max_pieces as usize;
     let mut page = Page::new(&decoded.text, most_pieces);
     let Ok(()) = Tokenizer::new_with_emitter(decoded.text.as_str(), &mut page).finish();
     let pieces = place(bytes, decoded, &page.flow.pieces, most_pieces);
     let Some(pieces) = pieces.filter(|_| !page.flow.overflowed) else {
         let what = "pieces of page layout".to_owned();
-        return Err(Refusal::LimitExceeded { what, limit: limits.max_pieces.into() });
+        return Err(Refusal::LimitExceeded {
+            what,
+            limit: limits.max_pieces.into(),
+        });
     };
     let mut warnings = decoded.warnings.clone();
     warnings.extend(page.warnings(limits));

@@ -177,6 +177,20 @@ impl Tx {
         slot.map(|text| text.parse().map_err(damaged)).transpose()
     }
 
+    /// The slot behind another.
+    ///
+    /// # Errors
+    /// The database can't be read.
+    pub async fn next_slot(&mut self, case_no: i64, slot: &Slot) -> Result<Option<Slot>, StoreError> {
+        let row = sqlx::query("SELECT MIN(slot) FROM documents WHERE case_no = $1 AND slot > $2")
+            .bind(case_no)
+            .bind(slot.as_str())
+            .fetch_one(self.connection())
+            .await?;
+        let slot: Option<String> = sqlx::Row::try_get(&row, 0)?;
+        slot.map(|text| text.parse().map_err(damaged)).transpose()
+    }
+
     /// Everything a principal has a slot for, in slot order.
     ///
     /// # Errors

@@ -1,2 +1,39 @@
-//! The command line.
-fn main() {}
+//! The command line: reads arguments, calls the engine, prints what it returns.
+
+mod cli;
+mod commands;
+mod demo;
+mod failure;
+mod html;
+mod moment;
+mod output;
+mod progress;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    // A reader that went away (`factum history | head`) is no error.
+    let arguments = match cli::Cli::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("factum: can't start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let output = output::Output::new(arguments.json);
+    match runtime.block_on(commands::run(arguments, &output)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => ExitCode::from(failure::report(&error, &output)),
+    }
+}

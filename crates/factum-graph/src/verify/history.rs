@@ -127,7 +127,7 @@ fn read_event<'j>(
     let own: &[&str] = match word {
         "published" => &["doc_id", "version", "text_sha256", "slot"],
         "withdrawn" | "reinstated" => &["doc_id"],
-        "moved" => &["doc_id", "slot"],
+        "moved" => &["doc_id", "from", "slot"],
         "granted" => &["doc_id", "to"],
         "revoked" => &["doc_id", "from"],
         _ => {

@@ -8,7 +8,7 @@ use crate::fixture::fixture;
 
 #[test]
 fn a_run_equals_itself_in_whatever_order_its_nodes_come() {
-    let run = fixture().run;
+    let run = fixture().run.clone();
     let mut turned = run.clone();
     turned.nodes.reverse();
     turned.run_id = "r-2".to_owned();
@@ -22,62 +22,55 @@ fn generation(run: &RunFile) -> String {
     run.generations.keys().next().unwrap().clone()
 }
 
-#[test]
-fn each_kind_of_difference_is_found_by_itself() {
-    let run = fixture().run;
-    let changes: Vec<(What, fn(&mut RunFile))> = vec![
+type Change = (What, fn(&mut RunFile));
+
+fn changes() -> Vec<Change> {
+    vec![
         (What::OnlyInFirst, |r| drop(r.nodes.remove(0))),
         (What::OnlyInSecond, |r| {
             let mut node = r.nodes[0].clone();
-            node.name = "leaf new".to_owned();
+            node.name.push_str(" new");
             r.nodes.push(node);
         }),
-        (What::OnlyInSecond, |r| {
-            let node = r.nodes[0].clone();
-            r.nodes.push(node);
-        }),
+        (What::OnlyInSecond, |r| r.nodes.extend_from_within(..1)),
         (What::Key, |r| r.nodes[0].key = NodeKey::of(b"other")),
         (What::Status, |r| {
-            r.nodes[0].result.status = NodeStatus::Partial
+            r.nodes[0].result.status = NodeStatus::Partial;
         }),
         (What::Claims, |r| {
-            drop(
-                r.nodes[0].result.claims[0]
-                    .fields
-                    .insert("value".into(), "x".into()),
-            )
+            for value in r.nodes[0].result.claims[0].fields.values_mut() {
+                value.push('x');
+            }
         }),
         (What::Claims, |r| {
-            r.nodes[0].result.claims[0].evidence.clear()
+            r.nodes[0].result.claims[0].evidence.clear();
         }),
         (What::Claims, |r| {
-            r.nodes[0].result.claims[0].support.verdict = Verdict::Unchecked
+            r.nodes[0].result.claims[0].support.verdict = Verdict::Unchecked;
         }),
         (What::Withheld, |r| r.nodes[0].result.withheld.clear()),
         (What::Evidence, |r| {
-            r.nodes[0]
-                .result
-                .evidence
-                .values_mut()
-                .next()
-                .unwrap()
-                .quote
-                .push('x')
+            for evidence in r.nodes[0].result.evidence.values_mut() {
+                evidence.quote.push('x');
+            }
         }),
         (What::Generation, |r| {
-            r.nodes[0].result.generation = Some("x".to_owned())
+            r.nodes[0].result.generation = Some("x".to_owned());
         }),
         (What::Generation, |r| {
-            drop(
-                r.generations
-                    .insert(generation(r), json!({"text": "other"})),
-            )
+            r.generations
+                .insert(generation(r), json!({"text": "other"}));
         }),
         (What::Diagnostic, |r| {
-            r.nodes[0].result.diagnostic = Some("x".to_owned())
+            r.nodes[0].result.diagnostic = Some("x".to_owned());
         }),
-    ];
-    for (what, change) in changes {
+    ]
+}
+
+#[test]
+fn each_kind_of_difference_is_found_by_itself() {
+    let run = fixture().run.clone();
+    for (what, change) in changes() {
         let mut other = run.clone();
         change(&mut other);
         let comparison = compare_runs(&run, &other);
@@ -89,7 +82,7 @@ fn each_kind_of_difference_is_found_by_itself() {
 
 #[test]
 fn how_long_a_generation_took_is_no_difference() {
-    let run = fixture().run;
+    let run = fixture().run.clone();
     let mut other = run.clone();
     other
         .generations
@@ -99,7 +92,7 @@ fn how_long_a_generation_took_is_no_difference() {
 
 #[test]
 fn a_comparison_holds_no_word_of_any_document() {
-    let run = fixture().run;
+    let run = fixture().run.clone();
     let mut other = run.clone();
     for node in &mut other.nodes {
         node.key = NodeKey::of(b"other");
@@ -116,7 +109,7 @@ fn a_comparison_holds_no_word_of_any_document() {
 
 #[test]
 fn two_empty_runs_are_not_equal() {
-    let mut run = fixture().run;
+    let mut run = fixture().run.clone();
     run.nodes.clear();
     assert!(!compare_runs(&run, &run).equal);
 }

@@ -2,6 +2,8 @@
 //! that were withheld, and a principal who is not the owner.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, Span, TextDigest};
 use factum_casefile::claim::{Claim, Fields};
@@ -45,7 +47,8 @@ fn text_of(document: &str, version: u32) -> String {
     let mut text = format!("Kopf von {document}, Fassung {version} — 水漏れ 👩‍💧.\n\n");
     let paragraphs = if document == "d/long.txt" { 9 } else { 1 };
     for n in 0..paragraphs {
-        text += &format!(
+        let _ = write!(
+            text,
             "Product {document} delivery: {} Oktober é.\n\n",
             10 + n + version
         );
@@ -116,7 +119,12 @@ fn history() -> (Vec<Event>, BTreeMap<(String, u32), String>) {
     (events, texts)
 }
 
-pub(crate) fn fixture() -> Fixture {
+pub(crate) fn fixture() -> &'static Fixture {
+    static MADE: LazyLock<Fixture> = LazyLock::new(make);
+    &MADE
+}
+
+fn make() -> Fixture {
     let (events, texts) = history();
     let principal = PrincipalId::new("ann").unwrap();
     let snapshot = Snapshot::fold(&events, &PrincipalId::new(OWNER).unwrap(), &principal, 12);

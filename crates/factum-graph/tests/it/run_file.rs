@@ -6,7 +6,7 @@ use crate::fixture::fixture;
 
 #[test]
 fn a_run_file_reads_back_as_it_was_written() {
-    let run = fixture().run;
+    let run = fixture().run.clone();
     let bytes = serde_json::to_vec(&run).unwrap();
     assert_eq!(parse_run_file(&bytes).unwrap(), run);
 }

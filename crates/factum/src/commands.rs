@@ -1,0 +1,77 @@
+//! One function a command.
+
+mod changes;
+pub(crate) mod measures;
+mod reading;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use factum_base::{CaseId, PrincipalId};
+use factum_engine::Workspace;
+use factum_engine::workspace::Clock;
+
+use crate::cli::{Cli, Command};
+use crate::demo;
+use crate::output::Output;
+
+/// What every command on a workspace needs.
+pub(crate) struct Context<'o> {
+    pub(crate) workspace: Workspace,
+    pub(crate) principal: PrincipalId,
+    pub(crate) output: &'o Output,
+}
+
+/// The system's clock.
+pub(crate) fn clock() -> Clock {
+    Arc::new(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+pub(crate) fn case_id(text: &str) -> Result<CaseId> {
+    Ok(CaseId::new(text)?)
+}
+
+/// Runs a command and gives its exit code.
+pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8> {
+    let principal = PrincipalId::new(cli.principal.as_str())?;
+    match cli.command {
+        Command::Demo(args) => return demo::run(args, output).await,
+        Command::Experiment { command } => return measures::experiment(command, output).await,
+        Command::Init => return changes::init(&cli.directory, &principal, output).await,
+        _ => {}
+    }
+    let workspace = Workspace::open(&cli.directory, clock()).await?;
+    let context = Context { workspace, principal, output };
+    let code = on_workspace(cli.command, &context).await;
+    context.workspace.close().await;
+    code
+}
+
+async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
+    match command {
+        Command::Case { command } => changes::case(command, context).await,
+        Command::Add(args) => changes::add(args, context).await,
+        Command::Sync { case, folder } => changes::sync(&case, &folder, context).await,
+        Command::Withdraw { case, doc } => changes::set_active(&case, &doc, false, context).await,
+        Command::Reinstate { case, doc } => changes::set_active(&case, &doc, true, context).await,
+        Command::Grant { case, docs, to } => changes::rights(&case, &docs, &to, true, context).await,
+        Command::Revoke { case, docs, from } => changes::rights(&case, &docs, &from, false, context).await,
+        Command::Build { case, full, generator } => measures::build(&case, full, &generator, context).await,
+        Command::Compare { first, second } => measures::compare(&first, &second, context).await,
+        Command::Verify { what } => measures::verify(what.as_deref(), context).await,
+        Command::Export { command } => measures::export(command, context).await,
+        Command::Show { case, as_of, format, generator } => {
+            reading::show(&case, as_of.as_deref(), format, generator.as_deref(), context).await
+        }
+        Command::Status { case } => reading::status(case.as_deref(), context).await,
+        Command::Why { case } => reading::why(&case, context).await,
+        Command::Diff { case, runs } => reading::diff(&case, &runs, context).await,
+        Command::Ledger { case } => reading::ledger(&case, context).await,
+        Command::History { case } => reading::history(&case, context).await,
+        Command::Demo(_) | Command::Experiment { .. } | Command::Init => Ok(0),
+    }
+}

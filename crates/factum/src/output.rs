@@ -1,0 +1,75 @@
+//! Where results and messages go: results to stdout, all else to stderr; with `--json`, one JSON
+//! document on stdout and nothing else there.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The output of one command.
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// JSON was asked for.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints the result: as JSON under `format`, or as text.
+    pub(crate) fn result<T: Serialize>(
+        &self,
+        format: &str,
+        value: &T,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        if self.json {
+            self.document(format, serde_json::to_value(value)?);
+        } else {
+            write_out(&text());
+        }
+        Ok(())
+    }
+
+    /// Prints a JSON document whatever was asked for.
+    pub(crate) fn document(&self, format: &str, value: Value) {
+        let mut document = Map::new();
+        document.insert("format".to_owned(), Value::String(format.to_owned()));
+        match value {
+            Value::Object(fields) => document.extend(fields),
+            other => {
+                document.insert("value".to_owned(), other);
+            }
+        }
+        let text = serde_json::to_string_pretty(&Value::Object(document)).unwrap_or_default();
+        write_out(&(text + "\n"));
+    }
+
+    /// Prints a JSON document where JSON was asked for.
+    pub(crate) fn json_only(&self, format: &str, value: Value) {
+        if self.json {
+            self.document(format, value);
+        }
+    }
+
+    /// A line for the person watching.
+    pub(crate) fn note(&self, line: &str) {
+        if self.json {
+            eprintln!("{line}");
+        } else {
+            write_out(&format!("{line}\n"));
+        }
+    }
+}
+
+// A reader that went away is not our failure.
+fn write_out(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
