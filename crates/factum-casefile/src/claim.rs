@@ -21,8 +21,8 @@ pub struct Claim {
     pub evidence: Vec<EvidenceId>,
     /// Whether its quotes support it.
     pub support: Support,
-    /// How salient it is, in parts per million of the most salient claim of its document. Decides what
-    /// a node hands on when it must choose.
+    /// How salient it is: 1,000,000 for the best of its leaf, half of that for the second, a third for the
+    /// third. Decides what a node hands on when it must choose.
     pub salience: u32,
 }
 

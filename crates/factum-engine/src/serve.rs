@@ -245,7 +245,8 @@ pub(crate) async fn event_reasons<'e>(
     principal: &PrincipalId,
     events: impl Iterator<Item = &'e Event>,
 ) -> Result<Vec<Reason>, EngineError> {
-    let mut known: HashMap<&DocumentId, Option<SlotState>> = HashMap::new();
+    // Whether the principal may see a document; absent where it has no slot.
+    let mut known: HashMap<&DocumentId, Option<bool>> = HashMap::new();
     let mut reasons = Vec::new();
     for event in events {
         if event.kind.principal().is_some_and(|who| who != principal) {
@@ -264,12 +265,10 @@ pub(crate) async fn event_reasons<'e>(
         if !known.contains_key(doc_id) {
             let (case_no, access) = (permitted.case.case_no, permitted.access.case);
             let found = tx.principal_document(case_no, principal.as_str(), access, doc_id).await?;
-            known.insert(doc_id, found.map(|document| document.state));
+            known.insert(doc_id, found.map(|document| document.granted));
         }
-        let Some(Some(state)) = known.get(doc_id) else { continue };
-        // A revoked document was frozen: it is hidden, whether or not it was withdrawn too.
-        let hidden = !state.eligible && state.active || is_frozen(tx, permitted, principal, doc_id).await?;
-        if hidden {
+        let Some(Some(granted)) = known.get(doc_id) else { continue };
+        if !granted {
             if event.kind.principal().is_some() {
                 reasons.push(reason("access", None, "access changed".to_owned()));
             }
@@ -293,18 +292,6 @@ pub(crate) async fn event_reasons<'e>(
         });
     }
     Ok(reasons)
-}
-
-/// The document is revoked from the principal.
-pub(crate) async fn is_frozen(
-    tx: &mut Tx,
-    permitted: &Permitted,
-    principal: &PrincipalId,
-    doc_id: &DocumentId,
-) -> Result<bool, EngineError> {
-    let Some(row) = tx.document(permitted.case.case_no, doc_id).await? else { return Ok(true) };
-    let own = tx.doc_access(row.doc_no, principal).await?;
-    Ok(!own.map_or(permitted.access.case.granted, |own| own.granted))
 }
 
 /// Holds every citation against the snapshot now and its text.

@@ -11,7 +11,7 @@ use crate::build::BuildReport;
 use crate::error::EngineError;
 use crate::permission::permitted;
 use crate::planning::fetch;
-use crate::serve::{Decision, Reason, decide, is_frozen};
+use crate::serve::{Decision, Reason, decide};
 use crate::workspace::Workspace;
 
 /// The answer to "why".
@@ -77,10 +77,14 @@ impl Workspace {
                 let (head, mut tree) = *found;
                 let old = head.built.map(|built| built.root);
                 let found = tree_difference(&mut tx, case_no, &mut tree.cache, old, tree.root).await?;
+                let (principal, access) = (caller.as_str(), permitted.access.case);
                 let mut nodes = Vec::with_capacity(found.new.len());
                 for (name, doc_id, reason) in reasons(&found) {
                     let hidden = match &doc_id {
-                        Some(doc_id) => is_frozen(&mut tx, &permitted, caller, doc_id).await?,
+                        Some(doc_id) => tx
+                            .principal_document(case_no, principal, access, doc_id)
+                            .await?
+                            .is_none_or(|document| !document.granted),
                         None => false,
                     };
                     let (doc_id, reason) =

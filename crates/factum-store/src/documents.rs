@@ -34,6 +34,9 @@ pub struct PrincipalDocument {
     pub state: SlotState,
     /// Code points of the version that counts.
     pub chars: u32,
+    /// The principal may see it. Where not, its state is what was last seen, and even its name must
+    /// not be shown as anything new.
+    pub granted: bool,
 }
 
 /// A version to keep.
@@ -112,7 +115,7 @@ const PRINCIPAL_SELECT: &str = "SELECT d.doc_no, d.doc_id, d.slot, \
     WHERE d.case_no = $1 AND (a.granted IS NOT NULL OR $3 = 1)";
 
 fn read_principal_document<R: Columns>(row: &R) -> Result<PrincipalDocument, StoreError> {
-    let active = row.flag(6)?;
+    let (active, granted) = (row.flag(6)?, row.flag(7)?);
     Ok(PrincipalDocument {
         doc_no: row.int(0)?,
         state: SlotState {
@@ -121,10 +124,11 @@ fn read_principal_document<R: Columns>(row: &R) -> Result<PrincipalDocument, Sto
             version: row.small(3)?,
             text_sha256: row.digest(4)?,
             active,
-            eligible: active && row.flag(7)?,
+            eligible: active && granted,
             access_revision: row.unsigned(8)?,
         },
         chars: row.small(5)?,
+        granted,
     })
 }
 

@@ -106,7 +106,7 @@ impl<'o> Demo<'o> {
         let report = self.build(&self.owner).await?;
         self.record("first", &report);
         self.say(build_text(&report).trim_end());
-        self.show(&self.owner, 8).await?;
+        self.show(&self.owner, 5).await?;
         self.contradictions().await
     }
 
@@ -166,7 +166,7 @@ impl<'o> Demo<'o> {
         self.say(build_text(&report).trim_end());
         let diff = self.workspace.diff(&self.case, &self.owner, None).await?;
         self.changes(&diff);
-        Ok(())
+        self.contradictions().await
     }
 
     fn changes(&self, diff: &SummaryDiff) {

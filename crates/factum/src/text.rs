@@ -333,12 +333,13 @@ pub(crate) fn diff(diff: &SummaryDiff) -> String {
     list("-", &diff.removed);
     list("+", &diff.added);
     list(">", &diff.moved);
-    for hidden in &diff.removed_hidden {
-        let _ = writeln!(
-            out,
-            "  - (a claim whose document you may no longer see)\n      {}",
-            clean(&hidden.cause.message)
-        );
+    let mut hidden: BTreeMap<&str, u64> = BTreeMap::new();
+    for one in &diff.removed_hidden {
+        *hidden.entry(one.cause.message.as_str()).or_default() += 1;
+    }
+    for (cause, count) in hidden {
+        let claims = plural(count, "claim of a document", "claims of documents");
+        let _ = writeln!(out, "  - ({claims} that may no longer be shown)\n      {}", clean(cause));
     }
     out
 }

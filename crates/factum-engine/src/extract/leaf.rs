@@ -26,11 +26,13 @@ pub struct LeafInput<'t> {
 struct Candidate {
     bytes: Range<usize>,
     fields: Fields,
-    by_rule: bool,
+    /// Place of the rule that made it; sentences come behind all rules.
+    rule: usize,
     salience: u32,
 }
 
-/// Extracts a leaf's claims. Claims that break the schema's limits are not made.
+/// Extracts a leaf's claims. Claims that break the schema's limits are not made. A claim's salience is
+/// its rank in the leaf: earlier rules first, then by LexRank, then by place.
 pub fn extract_leaf(profile: &Profile, input: LeafInput<'_>) -> NodeResult {
     let mut candidates = rule_candidates(profile, input.text);
     let salient = match profile.extraction.salient {
@@ -79,7 +81,7 @@ pub(super) fn keep(profile: &Profile, result: &mut NodeResult, claim: Claim) {
 fn rule_candidates(profile: &Profile, text: &str) -> Vec<Candidate> {
     let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
     let mut found = Vec::new();
-    for rule in &profile.rules {
+    for (number, rule) in profile.rules.iter().enumerate() {
         for place in rule.matches(text) {
             // Earlier rules go first; what they took is not read a second time.
             let before = taken.range(..place.bytes.end).next_back();
@@ -87,7 +89,7 @@ fn rule_candidates(profile: &Profile, text: &str) -> Vec<Candidate> {
                 continue;
             }
             taken.insert(place.bytes.start, place.bytes.end);
-            found.push(Candidate { bytes: place.bytes, fields: place.fields, by_rule: true, salience: 0 });
+            found.push(Candidate { bytes: place.bytes, fields: place.fields, rule: number, salience: 0 });
         }
     }
     found.sort_by_key(|candidate| candidate.bytes.start);
@@ -117,16 +119,19 @@ fn sentence_candidates(profile: &Profile, text: &str, taken: &[Candidate]) -> Ve
             if let (Some(name), Some(heading)) = (&profile.extraction.heading, &sentence.heading) {
                 fields.insert(name.clone(), text[heading.clone()].to_owned());
             }
-            Candidate { bytes: sentence.bytes.clone(), fields, by_rule: false, salience }
+            Candidate { bytes: sentence.bytes.clone(), fields, rule: usize::MAX, salience }
         })
         .collect()
 }
 
-/// Keeps the best `limit` (all where 0): what rules found first, then by salience; then in text order.
+/// Keeps the best `limit` (all where 0), ranks them, and puts them back in text order.
 fn choose(candidates: &mut Vec<Candidate>, limit: usize) {
-    if limit > 0 && candidates.len() > limit {
-        candidates.sort_by_key(|c| (!c.by_rule, std::cmp::Reverse(c.salience), c.bytes.start));
+    candidates.sort_by_key(|c| (c.rule, std::cmp::Reverse(c.salience), c.bytes.start));
+    if limit > 0 {
         candidates.truncate(limit);
+    }
+    for (rank, candidate) in (1u32..).zip(candidates.iter_mut()) {
+        candidate.salience = 1_000_000 / rank;
     }
     candidates.sort_by_key(|c| c.bytes.start);
 }
