@@ -99,10 +99,10 @@ mod tests {
     fn golden_contexts() {
         let principal = PrincipalId::new("local").unwrap();
         for (name, digest) in [
-            ("narrative", ""),
-            ("facts", ""),
-            ("session", ""),
-            ("controlled", ""),
+            ("narrative", "01d122acaea84907bc06499373d69aeae2216b6684f6bba32fe7e4aad185ae8f"),
+            ("facts", "e26f8d249def206d6b6395b0e2570528240d25591324a0c13c69ce806c7b8957"),
+            ("session", "ce725afefc67b401a930265ab44e384141ea6a46370d7778dcfe76e538c30763"),
+            ("controlled", "a5ed38065dfe4a2e86a456a0d5aed30d6a4026dfbce5c164c80a0eba74c1b8d1"),
         ] {
             let profile = Profile::built_in(name).unwrap();
             let context = spec_context(&principal, &profile, Generator::Extractive).unwrap();
