@@ -73,9 +73,11 @@ pub fn slice_code_points(text: &str, span: Span) -> Result<&str, SpanError> {
 /// Byte offsets of every 128th code point, so that many spans of one text are cheap.
 #[derive(Debug, Clone)]
 pub struct CodePointIndex {
+    /// Empty for ASCII, where code points are bytes.
     marks: Vec<u32>,
     length: u32,
     bytes: u32,
+    ascii: bool,
 }
 
 const STRIDE: u32 = 128;
@@ -83,6 +85,10 @@ const STRIDE: u32 = 128;
 impl CodePointIndex {
     /// Indexes `text`, which must be shorter than 4 GiB.
     pub fn new(text: &str) -> Self {
+        let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        if text.is_ascii() {
+            return Self { marks: Vec::new(), length: bytes, bytes, ascii: true };
+        }
         let mut marks = Vec::with_capacity(text.len() / STRIDE as usize + 1);
         let mut length = 0u32;
         for (byte, _) in text.char_indices() {
@@ -91,7 +97,7 @@ impl CodePointIndex {
             }
             length += 1;
         }
-        Self { marks, length, bytes: u32::try_from(text.len()).unwrap_or(u32::MAX) }
+        Self { marks, length, bytes, ascii: false }
     }
 
     /// The text's length in code points.
@@ -109,6 +115,9 @@ impl CodePointIndex {
         if code_point >= self.length {
             return (code_point == self.length).then_some(self.bytes as usize);
         }
+        if self.ascii {
+            return Some(code_point as usize);
+        }
         let mark = self.marks[(code_point / STRIDE) as usize] as usize;
         text[mark..]
             .char_indices()
@@ -120,6 +129,9 @@ impl CodePointIndex {
     pub fn code_point_of(&self, text: &str, byte: usize) -> u32 {
         if byte >= text.len() {
             return self.length;
+        }
+        if self.ascii {
+            return u32::try_from(byte).unwrap_or(u32::MAX);
         }
         let after = self.marks.partition_point(|&mark| mark as usize <= byte);
         let mark_no = after.saturating_sub(1);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use factum_base::{CaseId, CodePointIndex, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::profile::ChildOrder;
 use factum_casefile::{NodeResult, NodeStatus, Profile};
-use factum_graph::{Entry, LeafEntry, PageCache, SpecContext, difference};
+use factum_graph::{Entry, LeafEntry, PageCache, SpecContext};
 use factum_store::{Built, Head, NewRun, StoreError, Tx};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -22,10 +22,13 @@ use crate::permission::{Permitted, permitted};
 use crate::planning::{CurrentTree, PlanFor, fetch, segment_rule};
 use crate::serve::{Decision, decide};
 use crate::transformation::Generator;
+use crate::why::tree_difference;
 use crate::workspace::Workspace;
 
 /// Leaves computed and committed together.
 const GROUP: usize = 256;
+/// Invalidated nodes named in a run's record; above that only their count is kept.
+const MOST_NAMED: usize = 1_000;
 /// How often a build starts again since documents were hidden while it ran.
 const MOST_RESTARTS: u32 = 5;
 
@@ -125,29 +128,34 @@ pub struct BuildReport {
     pub seconds: f64,
 }
 
-/// A run about to make nodes.
-struct Prepared {
+/// A build that knows what it has to make.
+struct Job<'w> {
+    workspace: &'w Workspace,
+    principal: &'w PrincipalId,
+    options: BuildOptions,
     permitted: Permitted,
     profile: Arc<Profile>,
     context: Arc<SpecContext>,
     tree: CurrentTree,
     invalidation: Invalidation,
+    todo: Vec<Todo>,
+    nodes: u64,
     plan_seconds: f64,
+    begun: std::time::Instant,
 }
 
-struct Job<'w> {
-    workspace: &'w Workspace,
-    principal: &'w PrincipalId,
-    prepared: Prepared,
-    /// Where results go and come from: a full build has a scope of its own.
-    scope: Option<i64>,
+/// A run as recorded.
+struct Run {
     run_no: i64,
     run_id: String,
-    begun: std::time::Instant,
+    /// Where results go and come from: a full build has a scope of its own.
+    scope: Option<i64>,
 }
 
 /// Results not yet handed on to a parent.
 type Pending = HashMap<NodeKey, Arc<NodeResult>>;
+/// Results of a group, children before parents.
+type Made = Vec<(NodeKey, Arc<NodeResult>)>;
 
 impl Workspace {
     /// Builds a principal's summary of a case file.
@@ -162,30 +170,40 @@ impl Workspace {
         options: BuildOptions,
         watcher: &dyn Watcher,
     ) -> Result<BuildReport, EngineError> {
-        let begun = std::time::Instant::now();
         for _ in 0..MOST_RESTARTS {
-            let prepared = self.prepare(case_id, principal, options).await?;
-            let mut job = self.start(principal, options, prepared, begun).await?;
-            if let Some(made) = job.make_all(watcher).await? {
-                return self.finish(job, options, made).await;
-            }
+            let mut tx = self.repository.read().await?;
+            let mut job = self.prepare(&mut tx, case_id, principal, options).await?;
+            let todo = std::mem::take(&mut job.todo);
+            watcher.progress(0, todo.len() as u64);
+            let report = if todo.len() <= GROUP {
+                job.at_once(tx, &todo).await?
+            } else {
+                drop(tx);
+                match job.group_by_group(&todo, watcher).await? {
+                    Some(report) => report,
+                    None => continue,
+                }
+            };
+            watcher.progress(todo.len() as u64, todo.len() as u64);
+            return Ok(report);
         }
         Err(EngineError::Overtaken(MOST_RESTARTS))
     }
 
-    /// Plans, in one read transaction, and records how the old root is refused.
-    async fn prepare(
-        &self,
+    /// Plans, in the caller's read transaction, and records how the old root is refused.
+    async fn prepare<'w>(
+        &'w self,
+        tx: &mut Tx,
         case_id: &CaseId,
-        principal: &PrincipalId,
+        principal: &'w PrincipalId,
         options: BuildOptions,
-    ) -> Result<Prepared, EngineError> {
-        let started = std::time::Instant::now();
-        let mut tx = self.repository.read().await?;
-        let permitted = permitted(&mut tx, case_id, principal).await?;
+    ) -> Result<Job<'w>, EngineError> {
+        let begun = std::time::Instant::now();
+        let permitted = permitted(tx, case_id, principal).await?;
+        let case_no = permitted.case.case_no;
         let profile = self.profile(&permitted.case.profile)?;
         let context = self.spec_context(principal, &permitted.case.profile, options.generator)?;
-        let decision = decide(self, &mut tx, &permitted, principal, Some(options.generator)).await?;
+        let decision = decide(self, tx, &permitted, principal, Some(options.generator)).await?;
         let mut invalidation = Invalidation::default();
         let (head, tree) = match decision {
             Decision::Current { head, tree } => (Some(head), Some(tree)),
@@ -197,129 +215,94 @@ impl Workspace {
         let mut tree = match tree {
             Some(tree) => tree,
             None => {
-                let head = tx.head(permitted.case.case_no, principal, Some(options.generator.name())).await?;
+                let head = tx.head(case_no, principal, Some(options.generator.name())).await?;
                 let plan = PlanFor { permitted: &permitted, principal, profile: &profile, context: &context };
-                plan.current_tree(&mut tx, head.as_ref()).await?
+                plan.current_tree(tx, head.as_ref()).await?
             }
         };
+        let nodes = tree.nodes(tx, case_no).await?;
+        let plan_seconds = begun.elapsed().as_secs_f64();
         let previous = head.and_then(|head| head.built).map(|built| built.root);
-        let plan_seconds = started.elapsed().as_secs_f64();
-        self.describe(&mut tx, permitted.case.case_no, previous, &mut tree, &mut invalidation).await?;
-        Ok(Prepared { permitted, profile, context, tree, invalidation, plan_seconds })
-    }
-
-    async fn describe(
-        &self,
-        tx: &mut Tx,
-        case_no: i64,
-        previous: Option<NodeKey>,
-        tree: &mut CurrentTree,
-        invalidation: &mut Invalidation,
-    ) -> Result<(), EngineError> {
-        invalidation.previous_root_key = previous;
-        invalidation.current_root_key = Some(tree.root);
-        let Some(previous) = previous else {
-            invalidation.node_count = tree.nodes.into();
-            return Ok(());
-        };
-        if let Some(stored) = tx.result(case_no, &previous, None).await? {
-            invalidation.previous_status = Some(stored.result.status);
-        }
-        if previous == tree.root {
-            return Ok(());
-        }
-        let found = loop {
-            match difference(&tree.cache, Some(previous), tree.root) {
-                Ok(found) => break found,
-                Err(missing) => fetch(tx, case_no, &mut tree.cache, missing.0).await?,
-            }
-        };
-        invalidation.node_count = found.new.len() as u64;
-        if found.new.len() <= 1_000 {
-            invalidation.nodes = found.new.into_iter().map(|node| node.name).collect();
-        }
-        Ok(())
-    }
-
-    /// Keeps the plan and records that the run has begun.
-    async fn start<'w>(
-        &'w self,
-        principal: &'w PrincipalId,
-        options: BuildOptions,
-        prepared: Prepared,
-        begun: std::time::Instant,
-    ) -> Result<Job<'w>, EngineError> {
-        let case = &prepared.permitted.case;
-        let mut tx = self.repository.write().await?;
-        tx.put_context(&prepared.context).await?;
-        tx.put_pages(case.case_no, &prepared.tree.new_pages).await?;
-        let rule = segment_rule(&prepared.profile.segments)?;
-        for (digest, segments) in &prepared.tree.new_segments {
-            tx.put_segments(digest, &rule, segments).await?;
-        }
-        let head = Head {
-            generator: options.generator.name().to_owned(),
-            context: prepared.context.digest(),
-            planned_root: prepared.tree.root,
-            planned_event: case.last_event,
-            access_revision: case.access_revision,
-            built: None,
-        };
-        tx.save_planned(case.case_no, principal, &head).await?;
-        let run = NewRun {
-            case_no: case.case_no,
-            principal: principal.clone(),
-            generator: options.generator.name().to_owned(),
-            profile: case.profile.clone(),
-            context: prepared.context.digest(),
-            event: case.last_event,
-            root: prepared.tree.root,
-            full: options.full,
-            started_at: self.now(),
-        };
-        let (run_no, run_id) = tx.insert_run(&run).await?;
-        tx.commit().await?;
-        let scope = options.full.then_some(run_no);
-        Ok(Job { workspace: self, principal, prepared, scope, run_no, run_id, begun })
-    }
-
-    async fn finish(
-        &self,
-        job: Job<'_>,
-        options: BuildOptions,
-        made: u64,
-    ) -> Result<BuildReport, EngineError> {
-        let Prepared { permitted, context, tree, invalidation, plan_seconds, .. } = job.prepared;
-        let case = &permitted.case;
-        let mut tx = self.repository.write().await?;
-        let root = tx.result(case.case_no, &tree.root, job.scope).await?.ok_or_else(|| {
-            StoreError::Damaged(format!("the result of root {} is gone right after it was made", tree.root))
-        })?;
-        let now = self.now();
-        let nodes = u64::from(tree.nodes);
-        let counts = Counts { nodes, recomputed: made, reused: nodes - made.min(nodes), ..Counts::default() };
-        let report = BuildReport {
-            run_id: job.run_id,
-            status: root.result.status,
-            root: tree.root,
-            event: case.last_event,
-            counts,
+        describe(tx, case_no, previous, &mut tree, nodes, &mut invalidation).await?;
+        let todo = missing(tx, case_no, &mut tree, options.full).await?;
+        Ok(Job {
+            workspace: self,
+            principal,
+            options,
+            permitted,
+            profile,
+            context,
+            tree,
             invalidation,
+            todo,
+            nodes,
             plan_seconds,
-            seconds: job.begun.elapsed().as_secs_f64(),
-        };
-        tx.finish_run(job.run_no, now, &serde_json::to_string(&report)?).await?;
-        let built = Built {
-            root: tree.root,
-            event: case.last_event,
-            context: context.digest(),
-            run_no: job.run_no,
-            at: now,
-        };
-        tx.save_built(case.case_no, job.principal, options.generator.name(), &built).await?;
-        tx.commit().await?;
-        Ok(report)
+            begun,
+        })
     }
+}
+
+async fn describe(
+    tx: &mut Tx,
+    case_no: i64,
+    previous: Option<NodeKey>,
+    tree: &mut CurrentTree,
+    nodes: u64,
+    invalidation: &mut Invalidation,
+) -> Result<(), EngineError> {
+    invalidation.previous_root_key = previous;
+    invalidation.current_root_key = Some(tree.root);
+    let Some(previous) = previous else {
+        invalidation.node_count = nodes;
+        return Ok(());
+    };
+    if let Some(stored) = tx.result(case_no, &previous, None).await? {
+        invalidation.previous_status = Some(stored.result.status);
+    }
+    if previous == tree.root {
+        return Ok(());
+    }
+    let found = tree_difference(tx, case_no, &mut tree.cache, Some(previous), tree.root).await?;
+    invalidation.node_count = found.new.len() as u64;
+    if found.new.len() <= MOST_NAMED {
+        invalidation.nodes = found.new.into_iter().map(|node| node.name).collect();
+    }
+    Ok(())
+}
+
+/// The nodes without a result, children before parents and neighbours together. A full build has its
+/// own scope, so none of its nodes has one.
+async fn missing(
+    tx: &mut Tx,
+    case_no: i64,
+    tree: &mut CurrentTree,
+    full: bool,
+) -> Result<Vec<Todo>, EngineError> {
+    let fresh = full || !tx.has_results(case_no).await?;
+    let mut todo = Vec::new();
+    if !fresh && !tx.results_known(case_no, &[tree.root], None).await?.is_empty() {
+        return Ok(todo);
+    }
+    // Depth first; a node is pushed to `todo` when all below it are.
+    let mut open = vec![(tree.root, false)];
+    while let Some((key, below_done)) = open.pop() {
+        if below_done {
+            todo.push(Todo::Reduction(key));
+            continue;
+        }
+        open.push((key, true));
+        fetch(tx, case_no, &mut tree.cache, key).await?;
+        let page = cached(&tree.cache, key)?;
+        let keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
+        let known = if fresh { HashMap::new() } else { tx.results_known(case_no, &keys, None).await? };
+        for entry in page.entries.iter().rev().filter(|entry| !known.contains_key(&entry.key())) {
+            match entry {
+                Entry::Node(node) => open.push((node.key, false)),
+                Entry::Leaf(leaf) => todo.push(Todo::Leaf((**leaf).clone())),
+            }
+        }
+    }
+    Ok(todo)
 }
 
 /// A node to make.
@@ -330,102 +313,143 @@ enum Todo {
 
 impl Job<'_> {
     fn case_no(&self) -> i64 {
-        self.prepared.permitted.case.case_no
+        self.permitted.case.case_no
     }
 
-    /// Makes all that is missing and gives the number made; `None` where documents were hidden
+    /// A small build: all is made in the transaction that planned it, and recorded in one.
+    async fn at_once(mut self, mut tx: Tx, todo: &[Todo]) -> Result<BuildReport, EngineError> {
+        let mut pending = Pending::new();
+        // The run has no number yet; a full build of this size makes all its children itself.
+        let scope = self.options.full.then_some(i64::MAX);
+        let made = self.make_leaves(&mut tx, todo).await?;
+        let made = self.make_reductions(&mut tx, todo, made, &mut pending, scope).await?;
+        drop(tx);
+        let mut tx = self.workspace.repository.write().await?;
+        let run = self.open_run(&mut tx).await?;
+        tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made).await?;
+        let report = self.close_run(&mut tx, run, todo.len() as u64).await?;
+        tx.commit().await?;
+        Ok(report)
+    }
+
+    /// A large build: results are committed group by group. `None` where documents were hidden
     /// meanwhile, so that the plan is not to be followed any further.
-    async fn make_all(&mut self, watcher: &dyn Watcher) -> Result<Option<u64>, EngineError> {
-        let todo = self.missing().await?;
+    async fn group_by_group(
+        mut self,
+        todo: &[Todo],
+        watcher: &dyn Watcher,
+    ) -> Result<Option<BuildReport>, EngineError> {
         let all = todo.len() as u64;
+        let mut tx = self.workspace.repository.write().await?;
+        let run = self.open_run(&mut tx).await?;
+        tx.commit().await?;
         let mut pending = Pending::new();
         let mut done = 0;
-        watcher.progress(0, all);
         for group in todo.chunks(GROUP) {
             if watcher.stop() {
                 return Err(EngineError::Interrupted);
             }
             let mut tx = self.workspace.repository.read().await?;
-            let Some(mut made) = self.make_leaves(&mut tx, group).await? else { return Ok(None) };
-            pending.extend(made.iter().cloned());
-            for one in group {
-                if let Todo::Reduction(key) = one {
-                    let result = Arc::new(self.make_reduction(&mut tx, *key, &mut pending).await?);
-                    pending.insert(*key, Arc::clone(&result));
-                    made.push((*key, result));
-                }
+            if !self.still_eligible(&mut tx, group).await? {
+                return Ok(None);
             }
+            let made = self.make_leaves(&mut tx, group).await?;
+            let made = self.make_reductions(&mut tx, group, made, &mut pending, run.scope).await?;
             drop(tx);
             let mut tx = self.workspace.repository.write().await?;
-            tx.put_results(self.case_no(), self.scope.unwrap_or(0), self.run_no, &made).await?;
+            tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made).await?;
             tx.commit().await?;
             done += group.len() as u64;
             watcher.progress(done, all);
         }
-        Ok(Some(all))
+        let mut tx = self.workspace.repository.write().await?;
+        let report = self.close_run(&mut tx, run, all).await?;
+        tx.commit().await?;
+        Ok(Some(report))
     }
 
-    /// The nodes without a result, children before parents and neighbours together.
-    async fn missing(&mut self) -> Result<Vec<Todo>, EngineError> {
-        let case_no = self.case_no();
-        let root = self.prepared.tree.root;
-        let mut tx = self.workspace.repository.read().await?;
-        // A full build has its own scope, so none of its nodes has a result yet.
-        let fresh = self.scope.is_some() || tx.result_count(case_no).await? == 0;
-        let mut todo = Vec::new();
-        let known = if fresh { HashMap::new() } else { tx.results_known(case_no, &[root], None).await? };
-        if known.contains_key(&root) {
-            return Ok(todo);
+    /// Keeps the plan and records that the run has begun.
+    async fn open_run(&self, tx: &mut Tx) -> Result<Run, EngineError> {
+        let case = &self.permitted.case;
+        tx.put_context(&self.context).await?;
+        tx.put_pages(case.case_no, &self.tree.new_pages).await?;
+        let rule = segment_rule(&self.profile.segments)?;
+        for (digest, segments) in &self.tree.new_segments {
+            tx.put_segments(digest, &rule, segments).await?;
         }
-        // Depth first; a node is pushed to `todo` when all below it are.
-        let mut open = vec![(root, false)];
-        while let Some((key, below_done)) = open.pop() {
-            if below_done {
-                todo.push(Todo::Reduction(key));
-                continue;
-            }
-            open.push((key, true));
-            fetch(&mut tx, case_no, &mut self.prepared.tree.cache, key).await?;
-            let page = cached(&self.prepared.tree.cache, key)?;
-            let keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
-            let known = if fresh { HashMap::new() } else { tx.results_known(case_no, &keys, None).await? };
-            for entry in page.entries.iter().rev() {
-                if known.contains_key(&entry.key()) {
-                    continue;
-                }
-                match entry {
-                    Entry::Node(node) => open.push((node.key, false)),
-                    Entry::Leaf(leaf) => todo.push(Todo::Leaf((**leaf).clone())),
-                }
-            }
-        }
-        Ok(todo)
+        let generator = self.options.generator.name();
+        let head = Head {
+            generator: generator.to_owned(),
+            context: self.context.digest(),
+            planned_root: self.tree.root,
+            planned_event: case.last_event,
+            access_revision: case.access_revision,
+            built: None,
+        };
+        tx.save_planned(case.case_no, self.principal, &head).await?;
+        let run = NewRun {
+            case_no: case.case_no,
+            principal: self.principal.clone(),
+            generator: generator.to_owned(),
+            profile: case.profile.clone(),
+            context: self.context.digest(),
+            event: case.last_event,
+            root: self.tree.root,
+            full: self.options.full,
+            started_at: self.workspace.now(),
+        };
+        let (run_no, run_id) = tx.insert_run(&run).await?;
+        Ok(Run { run_no, run_id, scope: self.options.full.then_some(run_no) })
     }
 
-    async fn make_leaves(
-        &self,
-        tx: &mut Tx,
-        group: &[Todo],
-    ) -> Result<Option<Vec<(NodeKey, Arc<NodeResult>)>>, EngineError> {
-        let leaves: Vec<&LeafEntry> = group
-            .iter()
-            .filter_map(|one| match one {
-                Todo::Leaf(leaf) => Some(leaf),
-                Todo::Reduction(_) => None,
-            })
-            .collect();
-        if !self.still_eligible(tx, &leaves).await? {
-            return Ok(None);
-        }
+    /// Records the run's end and moves the head.
+    async fn close_run(self, tx: &mut Tx, run: Run, made: u64) -> Result<BuildReport, EngineError> {
+        let case = &self.permitted.case;
+        let root = tx.result(case.case_no, &self.tree.root, run.scope).await?.ok_or_else(|| {
+            StoreError::Damaged(format!("the result of root {} is gone right after it was made", self.tree.root))
+        })?;
+        let now = self.workspace.now();
+        let counts = Counts {
+            nodes: self.nodes,
+            recomputed: made,
+            reused: self.nodes.saturating_sub(made),
+            ..Counts::default()
+        };
+        let documents = cached(&self.tree.cache, self.tree.root)?.counts.first().copied().unwrap_or(0);
+        let report = BuildReport {
+            run_id: run.run_id,
+            status: root.result.status,
+            root: self.tree.root,
+            event: case.last_event,
+            counts,
+            invalidation: self.invalidation,
+            plan_seconds: self.plan_seconds,
+            seconds: self.begun.elapsed().as_secs_f64(),
+        };
+        tx.finish_run(run.run_no, now, &serde_json::to_string(&report)?).await?;
+        let built = Built {
+            root: self.tree.root,
+            event: case.last_event,
+            context: self.context.digest(),
+            run_no: run.run_no,
+            at: now,
+            documents: documents.into(),
+        };
+        tx.save_built(case.case_no, self.principal, self.options.generator.name(), &built).await?;
+        Ok(report)
+    }
+
+    async fn make_leaves(&self, tx: &mut Tx, group: &[Todo]) -> Result<Made, EngineError> {
+        let leaves: Vec<&LeafEntry> = leaves_of(group).collect();
         let digests: BTreeSet<TextDigest> =
             leaves.iter().filter(|leaf| leaf.segment.is_some()).map(|leaf| leaf.state.text_sha256).collect();
         let texts = tx.texts(&digests.into_iter().collect::<Vec<_>>()).await?;
-        let profile = &self.prepared.profile;
+        let profile = &self.profile;
         let indexed: HashMap<&TextDigest, (&str, CodePointIndex)> = texts
             .par_iter()
             .map(|(digest, text)| (digest, (text.as_str(), CodePointIndex::new(text))))
             .collect();
-        let made: Result<Vec<(NodeKey, Arc<NodeResult>)>, EngineError> = leaves
+        leaves
             .par_iter()
             .map(|leaf| {
                 let Some(segment) = leaf.segment else {
@@ -438,20 +462,19 @@ impl Job<'_> {
                 let result = extract_leaf(profile, LeafInput { state: &leaf.state, segment, text });
                 Ok((leaf.key, Arc::new(result)))
             })
-            .collect();
-        made.map(Some)
+            .collect()
     }
 
     /// The text of a document that was withdrawn or revoked since the plan must go nowhere.
-    async fn still_eligible(&self, tx: &mut Tx, leaves: &[&LeafEntry]) -> Result<bool, EngineError> {
-        let planned = &self.prepared.permitted.case;
+    async fn still_eligible(&self, tx: &mut Tx, group: &[Todo]) -> Result<bool, EngineError> {
+        let planned = &self.permitted.case;
         let now = tx.case_by_no(planned.case_no).await?;
         if now.as_ref().is_none_or(|now| now.last_event == planned.last_event) {
             return Ok(now.is_some());
         }
         let permitted = permitted(tx, &planned.case_id, self.principal).await?;
         let wanted: BTreeSet<_> =
-            leaves.iter().filter(|leaf| leaf.segment.is_some()).map(|leaf| &leaf.state.doc_id).collect();
+            leaves_of(group).filter(|leaf| leaf.segment.is_some()).map(|leaf| &leaf.state.doc_id).collect();
         let wanted: Vec<_> = wanted.into_iter().collect();
         let found = tx
             .principal_documents_of(planned.case_no, self.principal.as_str(), permitted.access.case, &wanted)
@@ -459,33 +482,60 @@ impl Job<'_> {
         Ok(found.len() == wanted.len() && found.iter().all(|document| document.state.eligible))
     }
 
+    async fn make_reductions(
+        &mut self,
+        tx: &mut Tx,
+        group: &[Todo],
+        mut made: Made,
+        pending: &mut Pending,
+        scope: Option<i64>,
+    ) -> Result<Made, EngineError> {
+        pending.extend(made.iter().cloned());
+        for one in group {
+            if let Todo::Reduction(key) = one {
+                let result = Arc::new(self.make_reduction(tx, *key, pending, scope).await?);
+                pending.insert(*key, Arc::clone(&result));
+                made.push((*key, result));
+            }
+        }
+        Ok(made)
+    }
+
     async fn make_reduction(
         &mut self,
         tx: &mut Tx,
         key: NodeKey,
         pending: &mut Pending,
+        scope: Option<i64>,
     ) -> Result<NodeResult, EngineError> {
         let case_no = self.case_no();
-        fetch(tx, case_no, &mut self.prepared.tree.cache, key).await?;
-        let page = cached(&self.prepared.tree.cache, key)?;
+        fetch(tx, case_no, &mut self.tree.cache, key).await?;
+        let page = cached(&self.tree.cache, key)?;
         let mut keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
-        if self.prepared.profile.tree.children == ChildOrder::KeyOrder {
+        if self.profile.tree.children == ChildOrder::KeyOrder {
             keys.sort_unstable();
         }
         let absent: Vec<NodeKey> = keys.iter().filter(|key| !pending.contains_key(key)).copied().collect();
-        for stored in tx.results(case_no, &absent, self.scope).await? {
+        for stored in tx.results(case_no, &absent, scope).await? {
             pending.insert(stored.key, Arc::new(stored.result));
         }
         let children: Option<Vec<&NodeResult>> =
             keys.iter().map(|key| pending.get(key).map(AsRef::as_ref)).collect();
         let children = children
             .ok_or_else(|| StoreError::Damaged(format!("a child of node {key} has no result")))?;
-        let result = reduce(&self.prepared.profile, &children);
+        let result = reduce(&self.profile, &children);
         for key in keys {
             pending.remove(&key);
         }
         Ok(result)
     }
+}
+
+fn leaves_of(group: &[Todo]) -> impl Iterator<Item = &LeafEntry> {
+    group.iter().filter_map(|one| match one {
+        Todo::Leaf(leaf) => Some(leaf),
+        Todo::Reduction(_) => None,
+    })
 }
 
 fn cached(cache: &PageCache, key: NodeKey) -> Result<std::sync::Arc<factum_graph::Page>, StoreError> {

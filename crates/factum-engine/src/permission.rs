@@ -29,10 +29,9 @@ pub(crate) async fn permitted(
 ) -> Result<Permitted, EngineError> {
     let owner = is_owner(caller);
     let forbidden = || EngineError::Forbidden { principal: caller.clone(), case: case_id.clone() };
-    let Some(case) = tx.case(case_id).await? else {
+    let Some((case, access)) = tx.case_and_access(case_id, caller, owner).await? else {
         return Err(if owner { EngineError::UnknownCase(case_id.clone()) } else { forbidden() });
     };
-    let access = tx.effective_access(case.case_no, caller, owner).await?;
     if access.any() { Ok(Permitted { case, access }) } else { Err(forbidden()) }
 }
 

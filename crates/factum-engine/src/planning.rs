@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use factum_base::{DocumentId, NodeKey, PrincipalId};
 use factum_casefile::profile::TreeKind;
 use factum_casefile::{Event, EventKind, Profile, Slot};
-use factum_graph::{Change, DocumentInput, Page, PageCache, Planner, Segment, SpecContext, advance, cut_segments};
+use factum_graph::{Change, DocumentInput, Entry, Page, PageCache, Planner, Segment, SpecContext, advance, cut_segments};
 use factum_store::{Head, PrincipalDocument, Tx};
 
 use crate::error::EngineError;
@@ -13,18 +13,27 @@ use crate::permission::Permitted;
 
 /// Above this many changed documents a plan from scratch is quicker than as many walks.
 const MOST_STEPS: usize = 2_000;
+/// Pages read ahead at once.
+const MOST_PREFETCHED: usize = 64;
 
 /// A tree that is up to date with a case file's latest event.
 #[derive(Debug, Clone)]
 pub(crate) struct CurrentTree {
     pub(crate) root: NodeKey,
-    pub(crate) nodes: u32,
     /// Pages that the store does not have yet.
     pub(crate) new_pages: Vec<(NodeKey, Page)>,
     /// Pages at hand, the new ones among them.
     pub(crate) cache: PageCache,
     /// Segments that were cut now, to be kept.
     pub(crate) new_segments: Vec<(factum_base::TextDigest, Vec<Segment>)>,
+}
+
+impl CurrentTree {
+    /// Nodes of the whole tree. Serving does not ask, and so reads no page.
+    pub(crate) async fn nodes(&mut self, tx: &mut Tx, case_no: i64) -> Result<u64, EngineError> {
+        fetch(tx, case_no, &mut self.cache, self.root).await?;
+        Ok(self.cache.get(&self.root).map_or(0, |page| page.nodes()).into())
+    }
 }
 
 /// What planning needs to know.
@@ -79,7 +88,7 @@ impl PlanFor<'_> {
         for (key, page) in &plan.pages {
             cache.insert(*key, page.clone());
         }
-        Ok(CurrentTree { root: plan.root, nodes: plan.nodes, new_pages: plan.pages, cache, new_segments })
+        Ok(CurrentTree { root: plan.root, new_pages: plan.pages, cache, new_segments })
     }
 
     /// What the events mean for this tree; `None` where they concern all of it.
@@ -137,7 +146,6 @@ impl PlanFor<'_> {
         }
         let mut made: BTreeMap<NodeKey, Page> = BTreeMap::new();
         let mut root = root;
-        let mut nodes = None;
         for step in &steps {
             let plan = loop {
                 match advance(self.planner(), &cache, root, step) {
@@ -150,17 +158,9 @@ impl PlanFor<'_> {
                 made.insert(key, page);
             }
             root = plan.root;
-            nodes = Some(plan.nodes);
         }
-        let nodes = match nodes {
-            Some(nodes) => nodes,
-            None => {
-                fetch(tx, case_no, &mut cache, root).await?;
-                cache.get(&root).map_or(0, |page| page.nodes())
-            }
-        };
         let new_pages = reachable(root, made);
-        Ok(CurrentTree { root, nodes, new_pages, cache, new_segments })
+        Ok(CurrentTree { root, new_pages, cache, new_segments })
     }
 
     async fn input(
@@ -203,16 +203,32 @@ pub(crate) fn segment_rule(
     Ok(format!("{} {}", factum_graph::segments::SEGMENTATION, factum_base::canonical_json(rule)?))
 }
 
-/// Adds a page of the store to a cache, with all of its sub-pages that a walk may want next.
+/// Adds a page of the store to a cache, and the pages right below it: a walk goes down and to the
+/// neighbours, so these are what it asks for next.
 pub(crate) async fn fetch(
     tx: &mut Tx,
     case_no: i64,
     cache: &mut PageCache,
     key: NodeKey,
 ) -> Result<(), EngineError> {
-    if !cache.contains(&key) {
-        let page = tx.page(case_no, &key).await?;
-        cache.insert(key, page);
+    if cache.contains(&key) {
+        return Ok(());
+    }
+    let page = tx.page(case_no, &key).await?;
+    let below: Vec<NodeKey> = page
+        .entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Node(node) if !cache.contains(&node.key) => Some(node.key),
+            _ => None,
+        })
+        .collect();
+    cache.insert(key, page);
+    // A root of the fixed tree can have any number of groups.
+    if below.len() <= MOST_PREFETCHED {
+        for (key, page) in tx.pages(case_no, &below).await? {
+            cache.insert(key, page);
+        }
     }
     Ok(())
 }

@@ -72,9 +72,9 @@ impl Publisher<'_> {
     ) -> Result<Option<u64>, EngineError> {
         let now = self.tx.effective_access(self.case.case_no, principal, is_owner(principal)).await?;
         let nothing_to_do = if grant {
-            now.case.granted && now.revoked_rows == 0
+            now.case.granted && !now.revoked_rows
         } else {
-            !now.case.granted && now.granted_rows == 0
+            !now.case.granted && !now.granted_rows
         };
         if nothing_to_do {
             return Ok(None);

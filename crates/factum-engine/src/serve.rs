@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
+use factum_base::{CaseId, CodePointIndex, DocumentId, NodeKey, PrincipalId};
 use factum_casefile::{
     Claim, Evidence, EvidenceId, Event, EventKind, NodeResult, NodeStatus, SlotState, Verdict,
 };
@@ -139,7 +139,7 @@ impl Workspace {
                     return Ok(Served::Refused(invalid(&permitted, built.event)));
                 }
                 recheck(&mut tx, &permitted, principal, &result).await?;
-                let documents = tx.page(case.case_no, &tree.root).await?.counts.first().copied();
+                let (built_at, documents) = (built.at, built.documents);
                 Ok(Served::Current(Box::new(Summary {
                     case_id: case.case_id.clone(),
                     title: case.title.clone(),
@@ -148,11 +148,11 @@ impl Workspace {
                     root: tree.root,
                     status: result.status,
                     generator: head.generator,
-                    built_at: built.at,
+                    built_at,
                     claims: result.claims.into_iter().map(|c| (profile.read(&c.fields), c)).collect(),
                     evidence: result.evidence,
                     withheld: result.withheld.len(),
-                    documents: documents.unwrap_or(0).into(),
+                    documents,
                 })))
             }
         }
@@ -320,23 +320,23 @@ pub(crate) async fn recheck_evidence(
     let cited: BTreeSet<&DocumentId> = evidence.values().map(|e| &e.doc_id).collect();
     let doc_ids: Vec<&DocumentId> = cited.into_iter().collect();
     let (case_no, access) = (permitted.case.case_no, permitted.access.case);
-    let states: HashMap<DocumentId, SlotState> = tx
-        .principal_documents_of(case_no, principal.as_str(), access, &doc_ids)
+    let documents: HashMap<DocumentId, (SlotState, String, CodePointIndex)> = tx
+        .principal_texts_of(case_no, principal.as_str(), access, &doc_ids)
         .await?
         .into_iter()
-        .map(|document| (document.state.doc_id.clone(), document.state))
+        .map(|(document, text)| {
+            let index = CodePointIndex::new(&text);
+            (document.state.doc_id.clone(), (document.state, text, index))
+        })
         .collect();
     let damaged = |fault: factum_casefile::EvidenceFault| StoreError::Damaged(fault.to_string());
     for one in evidence.values() {
-        one.check_state(states.get(&one.doc_id)).map_err(damaged)?;
-    }
-    let digests: BTreeSet<TextDigest> = evidence.values().map(|e| e.text_sha256).collect();
-    let texts = tx.texts(&digests.into_iter().collect::<Vec<_>>()).await?;
-    let indexed: HashMap<&TextDigest, factum_base::CodePointIndex> =
-        texts.iter().map(|(digest, text)| (digest, factum_base::CodePointIndex::new(text))).collect();
-    for one in evidence.values() {
-        let (text, index) = (&texts[&one.text_sha256], &indexed[&one.text_sha256]);
-        one.check_quote_with(text, index).map_err(damaged)?;
+        let found = documents.get(&one.doc_id);
+        // The text in hand has the digest that the snapshot names, and the evidence names the same.
+        one.check_state(found.map(|(state, ..)| state)).map_err(damaged)?;
+        if let Some((_, text, index)) = found {
+            one.check_quote_with(text, index).map_err(damaged)?;
+        }
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl Workspace {
         let permitted = permitted(&mut tx, case_id, caller).await?;
         let case_no = permitted.case.case_no;
         match decide(self, &mut tx, &permitted, caller, None).await? {
-            Decision::Current { head, tree } => {
+            Decision::Current { head, mut tree } => {
                 let run = match &head.built {
                     Some(built) => tx.run_by_no(built.run_no).await?,
                     None => None,
@@ -62,7 +62,7 @@ impl Workspace {
                     status: "CURRENT".to_owned(),
                     reasons: Vec::new(),
                     nodes: Vec::new(),
-                    all_nodes: tree.nodes.into(),
+                    all_nodes: tree.nodes(&mut tx, case_no).await?,
                     last_build,
                 })
             }
@@ -95,7 +95,7 @@ impl Workspace {
                     status: refusal.status.word().to_owned(),
                     reasons: refusal.reasons,
                     nodes,
-                    all_nodes: tree.nodes.into(),
+                    all_nodes: tree.nodes(&mut tx, case_no).await?,
                     last_build: None,
                 })
             }

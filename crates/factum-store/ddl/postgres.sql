@@ -42,5 +42,5 @@ CREATE INDEX runs_by_case ON runs (case_no, principal, run_no);
 CREATE TABLE heads (
     case_no BIGINT NOT NULL, principal TEXT NOT NULL, generator TEXT NOT NULL, context BYTEA NOT NULL,
     planned_root BYTEA NOT NULL, planned_event BIGINT NOT NULL, access_revision BIGINT NOT NULL,
-    built_root BYTEA, built_event BIGINT, built_context BYTEA, built_run BIGINT, built_at BIGINT,
+    built_root BYTEA, built_event BIGINT, built_context BYTEA, built_run BIGINT, built_at BIGINT, built_documents BIGINT,
     PRIMARY KEY (case_no, principal, generator));

@@ -3,8 +3,9 @@
 //! A principal has one whole-case right and, where that does not say it all, a row per document. The
 //! rows of revoked documents hold what the principal last saw.
 
-use factum_base::PrincipalId;
+use factum_base::{CaseId, PrincipalId};
 
+use crate::cases::{CaseRow, read as read_case};
 use crate::error::StoreError;
 use crate::repository::Tx;
 use crate::rows::{Columns, signed};
@@ -32,17 +33,27 @@ pub struct DocAccess {
 pub struct Effective {
     /// The whole-case right.
     pub case: CaseAccess,
-    /// Documents granted by a row of their own.
-    pub granted_rows: u64,
-    /// Documents revoked by a row of their own.
-    pub revoked_rows: u64,
+    /// Some documents are granted by a row of their own.
+    pub granted_rows: bool,
+    /// Some documents are revoked by a row of their own.
+    pub revoked_rows: bool,
 }
 
 impl Effective {
     /// May see at least something, now or once documents come.
     pub const fn any(&self) -> bool {
-        self.case.granted || self.granted_rows > 0
+        self.case.granted || self.granted_rows
     }
+}
+
+fn effective<R: Columns>(row: &R, first: usize, is_owner: bool) -> Result<Effective, StoreError> {
+    let case = match (row.optional_int(first)?, row.optional_int(first + 1)?) {
+        (Some(granted), Some(revision)) => {
+            CaseAccess { granted: granted != 0, revision: u64::try_from(revision).unwrap_or(0) }
+        }
+        _ => CaseAccess { granted: is_owner, revision: 0 },
+    };
+    Ok(Effective { case, granted_rows: row.flag(first + 2)?, revoked_rows: row.flag(first + 3)? })
 }
 
 impl Tx {
@@ -60,20 +71,43 @@ impl Tx {
         let row = sqlx::query(
             "SELECT (SELECT granted FROM case_access WHERE case_no = $1 AND principal = $2), \
              (SELECT revision FROM case_access WHERE case_no = $1 AND principal = $2), \
-             (SELECT COUNT(*) FROM doc_access WHERE case_no = $1 AND principal = $2 AND granted = 1), \
-             (SELECT COUNT(*) FROM doc_access WHERE case_no = $1 AND principal = $2 AND granted = 0)",
+             (SELECT COUNT(*) FROM (SELECT 1 FROM doc_access WHERE case_no = $1 AND principal = $2 \
+             AND granted = 1 LIMIT 1) AS g), \
+             (SELECT COUNT(*) FROM (SELECT 1 FROM doc_access WHERE case_no = $1 AND principal = $2 \
+             AND granted = 0 LIMIT 1) AS r)",
         )
         .bind(case_no)
         .bind(principal.as_str())
         .fetch_one(self.connection())
         .await?;
-        let case = match (row.optional_int(0)?, row.optional_int(1)?) {
-            (Some(granted), Some(revision)) => {
-                CaseAccess { granted: granted != 0, revision: u64::try_from(revision).unwrap_or(0) }
-            }
-            _ => CaseAccess { granted: is_owner, revision: 0 },
-        };
-        Ok(Effective { case, granted_rows: row.unsigned(2)?, revoked_rows: row.unsigned(3)? })
+        effective(&row, 0, is_owner)
+    }
+
+    /// The case file of that id with what a principal may see of it, in one question.
+    ///
+    /// # Errors
+    /// The database can't be read.
+    pub async fn case_and_access(
+        &mut self,
+        case_id: &CaseId,
+        principal: &PrincipalId,
+        is_owner: bool,
+    ) -> Result<Option<(CaseRow, Effective)>, StoreError> {
+        let row = sqlx::query(
+            "SELECT c.case_no, c.case_id, c.title, c.profile, c.created_at, c.last_event, c.chain, \
+             c.access_revision, a.granted, a.revision, \
+             (SELECT COUNT(*) FROM (SELECT 1 FROM doc_access d WHERE d.case_no = c.case_no \
+             AND d.principal = $2 AND d.granted = 1 LIMIT 1) AS g), \
+             (SELECT COUNT(*) FROM (SELECT 1 FROM doc_access d WHERE d.case_no = c.case_no \
+             AND d.principal = $2 AND d.granted = 0 LIMIT 1) AS r) \
+             FROM cases c LEFT JOIN case_access a ON a.case_no = c.case_no AND a.principal = $2 \
+             WHERE c.case_id = $1",
+        )
+        .bind(case_id.as_str())
+        .bind(principal.as_str())
+        .fetch_optional(self.connection())
+        .await?;
+        row.map(|row| Ok((read_case(&row)?, effective(&row, 8, is_owner)?))).transpose()
     }
 
     /// A principal's own row for a document.

@@ -30,7 +30,7 @@ pub struct CaseRow {
 
 const COLUMNS: &str = "case_no, case_id, title, profile, created_at, last_event, chain, access_revision";
 
-fn read<R: Columns>(row: &R) -> Result<CaseRow, StoreError> {
+pub(crate) fn read<R: Columns>(row: &R) -> Result<CaseRow, StoreError> {
     Ok(CaseRow {
         case_no: row.int(0)?,
         case_id: CaseId::new(row.text(1)?).map_err(damaged)?,

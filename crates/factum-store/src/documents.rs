@@ -7,6 +7,7 @@ use crate::access::CaseAccess;
 use crate::error::{StoreError, damaged};
 use crate::repository::Tx;
 use crate::rows::{Columns, signed};
+use crate::texts::verified_text;
 
 /// A document as the case file has it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,14 +106,14 @@ fn read_document<R: Columns>(row: &R) -> Result<DocumentRow, StoreError> {
 
 // What a principal sees of a document is decided here, in SQL: its own row where it has one, else the
 // whole-case right ($3 granted, $4 revision). A revoked document shows what was last seen.
-const PRINCIPAL_SELECT: &str = "SELECT d.doc_no, d.doc_id, d.slot, \
+const PRINCIPAL_COLUMNS: &str = "d.doc_no, d.doc_id, d.slot, \
     COALESCE(a.frozen_version, d.version), COALESCE(f.text_sha256, d.text_sha256), \
     COALESCE(f.chars, d.chars), COALESCE(a.frozen_active, d.active), COALESCE(a.granted, $3), \
-    COALESCE(a.revision, $4) \
-    FROM documents d \
+    COALESCE(a.revision, $4)";
+const PRINCIPAL_FROM: &str = "FROM documents d \
     LEFT JOIN doc_access a ON a.doc_no = d.doc_no AND a.principal = $2 \
-    LEFT JOIN versions f ON f.doc_no = d.doc_no AND f.version = a.frozen_version \
-    WHERE d.case_no = $1 AND (a.granted IS NOT NULL OR $3 = 1)";
+    LEFT JOIN versions f ON f.doc_no = d.doc_no AND f.version = a.frozen_version";
+const PRINCIPAL_WHERE: &str = "WHERE d.case_no = $1 AND (a.granted IS NOT NULL OR $3 = 1)";
 
 fn read_principal_document<R: Columns>(row: &R) -> Result<PrincipalDocument, StoreError> {
     let (active, granted) = (row.flag(6)?, row.flag(7)?);
@@ -205,7 +206,7 @@ impl Tx {
         principal: &str,
         access: CaseAccess,
     ) -> Result<Vec<PrincipalDocument>, StoreError> {
-        let sql = format!("{PRINCIPAL_SELECT} ORDER BY d.slot");
+        let sql = format!("SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE} ORDER BY d.slot");
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(case_no)
             .bind(principal)
@@ -227,7 +228,7 @@ impl Tx {
         access: CaseAccess,
         doc_id: &DocumentId,
     ) -> Result<Option<PrincipalDocument>, StoreError> {
-        let sql = format!("{PRINCIPAL_SELECT} AND d.doc_id = $5");
+        let sql = format!("SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE} AND d.doc_id = $5");
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(case_no)
             .bind(principal)
@@ -250,10 +251,50 @@ impl Tx {
         access: CaseAccess,
         doc_ids: &[&DocumentId],
     ) -> Result<Vec<PrincipalDocument>, StoreError> {
+        let select = format!("SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE}");
+        let rows = self.rows_of(&select, case_no, principal, access, doc_ids).await?;
+        rows.iter().map(read_principal_document).collect()
+    }
+
+    /// Some documents as a principal meets them, each with the verified text of the version that counts.
+    ///
+    /// # Errors
+    /// A text is gone or damaged, or the database can't be read.
+    pub async fn principal_texts_of(
+        &mut self,
+        case_no: i64,
+        principal: &str,
+        access: CaseAccess,
+        doc_ids: &[&DocumentId],
+    ) -> Result<Vec<(PrincipalDocument, String)>, StoreError> {
+        let select = format!(
+            "SELECT {PRINCIPAL_COLUMNS}, b.bytes {PRINCIPAL_FROM} \
+             LEFT JOIN blobs b ON b.sha256 = COALESCE(f.text_sha256, d.text_sha256) {PRINCIPAL_WHERE}"
+        );
+        let rows = self.rows_of(&select, case_no, principal, access, doc_ids).await?;
+        rows.iter()
+            .map(|row| {
+                let document = read_principal_document(row)?;
+                let digest = document.state.text_sha256;
+                let bytes = row.optional_blob(9)?;
+                let bytes = bytes.ok_or_else(|| damaged(format!("text {digest} is gone")))?;
+                Ok((document, verified_text(&digest, bytes)?))
+            })
+            .collect()
+    }
+
+    async fn rows_of(
+        &mut self,
+        select: &str,
+        case_no: i64,
+        principal: &str,
+        access: CaseAccess,
+        doc_ids: &[&DocumentId],
+    ) -> Result<Vec<sqlx::any::AnyRow>, StoreError> {
         let mut found = Vec::with_capacity(doc_ids.len());
         for chunk in doc_ids.chunks(100) {
             let holes: Vec<String> = (5..chunk.len() + 5).map(|n| format!("${n}")).collect();
-            let sql = format!("{PRINCIPAL_SELECT} AND d.doc_id IN ({})", holes.join(","));
+            let sql = format!("{select} AND d.doc_id IN ({})", holes.join(","));
             let mut query = sqlx::query(sqlx::AssertSqlSafe(sql))
                 .bind(case_no)
                 .bind(principal)
@@ -262,9 +303,7 @@ impl Tx {
             for doc_id in chunk {
                 query = query.bind(doc_id.as_str());
             }
-            for row in query.fetch_all(self.connection()).await? {
-                found.push(read_principal_document(&row)?);
-            }
+            found.extend(query.fetch_all(self.connection()).await?);
         }
         Ok(found)
     }

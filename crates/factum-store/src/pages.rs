@@ -320,16 +320,16 @@ impl Tx {
         Ok(findings)
     }
 
-    /// How many results a case file has.
+    /// Whether any node of a case file has a result.
     ///
     /// # Errors
     /// The database can't be read.
-    pub async fn result_count(&mut self, case_no: i64) -> Result<u64, StoreError> {
-        let row = sqlx::query("SELECT COUNT(*) FROM results WHERE case_no = $1")
+    pub async fn has_results(&mut self, case_no: i64) -> Result<bool, StoreError> {
+        let row = sqlx::query("SELECT 1 FROM results WHERE case_no = $1 LIMIT 1")
             .bind(case_no)
-            .fetch_one(self.connection())
+            .fetch_optional(self.connection())
             .await?;
-        row.unsigned(0)
+        Ok(row.is_some())
     }
 }
 

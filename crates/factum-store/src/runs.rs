@@ -76,12 +76,14 @@ pub struct Built {
     pub run_no: i64,
     /// When, in Unix milliseconds.
     pub at: i64,
+    /// How many documents have a slot in it.
+    pub documents: u64,
 }
 
 const RUN_COLUMNS: &str = "run_no, run_id, case_no, principal, generator, profile, context, event, root, \
     scope, started_at, finished_at, summary";
 const HEAD_COLUMNS: &str = "generator, context, planned_root, planned_event, access_revision, built_root, \
-    built_event, built_context, built_run, built_at";
+    built_event, built_context, built_run, built_at, built_documents";
 
 fn read_run<R: Columns>(row: &R, summary: Option<String>) -> Result<RunRow, StoreError> {
     let scope = row.int(9)?;
@@ -118,6 +120,7 @@ fn head_of(row: &sqlx::any::AnyRow) -> Result<Head, StoreError> {
             context: row.digest(7)?,
             run_no: row.int(8)?,
             at: row.int(9)?,
+            documents: row.unsigned(10)?,
         }),
     };
     Ok(Head {
@@ -299,7 +302,7 @@ impl Tx {
     ) -> Result<(), StoreError> {
         sqlx::query(
             "UPDATE heads SET built_root = $4, built_event = $5, built_context = $6, built_run = $7, \
-             built_at = $8 WHERE case_no = $1 AND principal = $2 AND generator = $3 \
+             built_at = $8, built_documents = $9 WHERE case_no = $1 AND principal = $2 AND generator = $3 \
              AND (built_event IS NULL OR built_event <= $5)",
         )
         .bind(case_no)
@@ -310,6 +313,7 @@ impl Tx {
         .bind(&built.context.as_bytes()[..])
         .bind(built.run_no)
         .bind(built.at)
+        .bind(signed(built.documents))
         .execute(self.connection())
         .await?;
         Ok(())

@@ -31,6 +31,14 @@ impl BlobKind {
     }
 }
 
+/// Bytes as the text of a digest.
+pub(crate) fn verified_text(digest: &TextDigest, bytes: Vec<u8>) -> Result<String, StoreError> {
+    if TextDigest::of(&bytes) != *digest {
+        return Err(damaged(format!("text {digest} has another digest")));
+    }
+    String::from_utf8(bytes).map_err(|_| damaged(format!("text {digest} is not UTF-8")))
+}
+
 impl Tx {
     /// Keeps bytes, once however often they come.
     ///
@@ -70,7 +78,7 @@ impl Tx {
     /// It is gone or damaged.
     pub async fn text(&mut self, digest: &TextDigest) -> Result<String, StoreError> {
         let bytes = self.blob(digest.as_bytes()).await?;
-        String::from_utf8(bytes).map_err(|_| damaged(format!("text {digest} is not UTF-8")))
+        verified_text(digest, bytes)
     }
 
     /// Many text layers, verified.
@@ -92,12 +100,7 @@ impl Tx {
             for row in query.fetch_all(self.connection()).await? {
                 let digest: TextDigest = row.digest(0)?;
                 let bytes: Vec<u8> = row.try_get(1)?;
-                if TextDigest::of(&bytes) != digest {
-                    return Err(damaged(format!("text {digest} has another digest")));
-                }
-                let text =
-                    String::from_utf8(bytes).map_err(|_| damaged(format!("text {digest} is not UTF-8")))?;
-                found.insert(digest, text);
+                found.insert(digest, verified_text(&digest, bytes)?);
             }
         }
         match digests.iter().find(|digest| !found.contains_key(digest)) {

@@ -149,7 +149,7 @@ impl<'o> Demo<'o> {
             Served::Refused(refusal) => {
                 let command = if *principal == self.owner { "factum show WD-2291" } else { "factum show WD-2291 --as broker" };
                 self.say(&format!("$ {command}"));
-                self.say(text::refusal(self.case.as_str(), &refusal).trim_end());
+                self.say(text::refusal(self.case.as_str(), &refusal, Label::Current).trim_end());
             }
             Served::Current(_) => self.say("(still current)"),
         }

@@ -1,5 +1,7 @@
 //! Errors to exit codes and hints: the one place that maps them.
 
+use std::io::ErrorKind as ErrorKindOfIo;
+
 use factum_base::IdError;
 use factum_engine::{EngineError, ErrorKind};
 use serde_json::json;
@@ -20,13 +22,31 @@ impl std::error::Error for Usage {}
 /// Prints an error and gives its exit code.
 pub(crate) fn report(error: &anyhow::Error, output: &Output) -> u8 {
     let (code, kind, hint) = classify(error);
-    eprintln!("factum: {error:#}");
-    if let Some(hint) = &hint {
-        eprintln!("hint: {hint}");
-    }
-    let body = json!({"error": {"kind": kind, "message": format!("{error:#}"), "hint": hint}});
+    let message = message(error);
+    tell(&message, hint.as_deref());
+    let body = json!({"error": {"kind": kind, "message": message, "hint": hint}});
     output.json_only("factum/error/1", body);
     code
+}
+
+/// Tells the person watching what is wrong and what can be done.
+pub(crate) fn tell(message: &str, hint: Option<&str>) {
+    eprintln!("factum: {}", message.trim_end());
+    if let Some(hint) = hint {
+        eprintln!("hint: {hint}");
+    }
+}
+
+/// The error with its causes, each said once.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !message.contains(&cause) {
+            message.push_str(": ");
+            message.push_str(&cause);
+        }
+    }
+    message
 }
 
 fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
@@ -37,13 +57,35 @@ fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
             ErrorKind::NotPermitted => (7, "not-permitted"),
             ErrorKind::Interrupted => (130, "interrupted"),
         };
-        return (code, kind, error.hint());
+        return (code, kind, error.hint().or_else(|| hint_here(error).map(str::to_owned)));
     }
     if error.downcast_ref::<Usage>().is_some() {
         return (2, "usage", Some("`factum help` lists the commands".to_owned()));
     }
     if error.downcast_ref::<IdError>().is_some() {
-        return (3, "bad-input", None);
+        return (3, "bad-input", Some(IDS.to_owned()));
     }
     (1, "failed", None)
+}
+
+const IDS: &str = "an id is one line of at most 400 bytes; a document's id is a plain relative path";
+
+/// Hints that speak of files and options, which only the command line has.
+fn hint_here(error: &EngineError) -> Option<&'static str> {
+    Some(match error {
+        EngineError::Id(_) => IDS,
+        EngineError::Io { source, .. } => match source.kind() {
+            ErrorKindOfIo::NotFound => "check the path; nothing was changed",
+            ErrorKindOfIo::PermissionDenied => "check the rights of the file and of its folder",
+            ErrorKindOfIo::IsADirectory => "`factum sync CASE FOLDER` takes a folder, `factum add` its files",
+            ErrorKindOfIo::StorageFull => "make room and run the same command again",
+            _ => return None,
+        },
+        EngineError::Profile(_) => "correct the profile's file in .factum/profiles; nothing was changed",
+        EngineError::FolderList { .. } => "correct the factum.toml; nothing was changed",
+        EngineError::GivenTwice(_) => "give each document once; --as-doc gives a file another id",
+        EngineError::BadMoment(_) => "`factum history CASE` lists the events with their times",
+        EngineError::UnknownGenerator(_) => "leave out --generator",
+        _ => return None,
+    })
 }

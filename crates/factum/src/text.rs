@@ -204,19 +204,30 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
 }
 
 /// Why a summary is not shown.
-pub(crate) fn refusal(case: &str, refusal: &Refusal) -> String {
-    let what = match refusal.status {
-        RefusalStatus::Stale => "The summary is STALE and is not shown.",
-        RefusalStatus::Invalid => "The summary is INVALID and is not shown.",
-        RefusalStatus::Absent => "There is no summary to show (ABSENT).",
-        RefusalStatus::Forbidden => "You may not see this summary (FORBIDDEN).",
+pub(crate) fn refusal(case: &str, refusal: &Refusal, label: Label) -> String {
+    let mut out = match label {
+        Label::Current => match refusal.status {
+            RefusalStatus::Stale => "The summary is STALE and is not shown.\n".to_owned(),
+            RefusalStatus::Invalid => "The summary is INVALID and is not shown.\n".to_owned(),
+            RefusalStatus::Absent => "There is no summary to show (ABSENT).\n".to_owned(),
+            RefusalStatus::Forbidden => "You may not see this summary (FORBIDDEN).\n".to_owned(),
+        },
+        Label::History { event } => {
+            format!("There was no current summary at event {event} ({}).\n", refusal.status.word())
+        }
     };
-    let mut out = format!("{what}\n");
     for reason in &refusal.reasons {
         let _ = writeln!(out, "  - {}", clean(&reason.message));
     }
-    if refusal.status != RefusalStatus::Forbidden {
-        let _ = writeln!(out, "hint: factum build {case}");
+    // What was not current then can't be made so now.
+    match label {
+        Label::Current if refusal.status == RefusalStatus::Forbidden => {}
+        Label::Current => {
+            let _ = writeln!(out, "hint: factum build {case}");
+        }
+        Label::History { .. } => {
+            let _ = writeln!(out, "hint: `factum history {case}` lists the runs with their events");
+        }
     }
     out
 }

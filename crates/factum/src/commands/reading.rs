@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{Context, case_id};
 use crate::cli::Format;
 use crate::text::{self, Label, Page};
-use crate::{html, moment};
+use crate::{failure, html, moment};
 
 pub(super) async fn show(
     case: &str,
@@ -35,13 +35,13 @@ pub(super) async fn show(
     };
     let (served, label) = match outcome {
         Ok(found) => found,
-        Err(error @ EngineError::Forbidden { .. }) if context.output.is_json() => {
-            return forbidden(error, context);
+        Err(error @ (EngineError::Forbidden { .. } | EngineError::SourcesHidden(_))) if context.output.is_json() => {
+            return Ok(forbidden(&error, context));
         }
         Err(error) => return Err(error.into()),
     };
     let summary = match served {
-        Served::Refused(refusal) => return refuse(case, &refusal, context),
+        Served::Refused(refusal) => return Ok(refuse(case, &refusal, label, context)),
         Served::Current(summary) => summary,
     };
     let places = workspace.places(&id, caller, summary.evidence.values()).await?;
@@ -105,23 +105,24 @@ fn evidence_json(
     Ok(Value::Object(out))
 }
 
-fn forbidden(error: EngineError, context: &Context<'_>) -> Result<u8> {
+fn forbidden(error: &EngineError, context: &Context<'_>) -> u8 {
     let reason = json!({"kind": "access", "message": error.to_string()});
     let value = json!({"status": RefusalStatus::Forbidden, "reasons": [reason]});
     context.output.document("factum/summary/1", value);
-    eprintln!("factum: {error}");
-    Ok(7)
+    failure::tell(&error.to_string(), error.hint().as_deref());
+    7
 }
 
 /// Prints a refusal and gives its exit code.
-fn refuse(case: &str, refusal: &Refusal, context: &Context<'_>) -> Result<u8> {
-    context.output.json_only("factum/summary/1", serde_json::to_value(refusal)?);
-    eprint!("{}", text::refusal(case, refusal));
-    Ok(match refusal.status {
+fn refuse(case: &str, refusal: &Refusal, label: Label, context: &Context<'_>) -> u8 {
+    let value = serde_json::to_value(refusal).unwrap_or_default();
+    context.output.json_only("factum/summary/1", value);
+    eprint!("{}", text::refusal(case, refusal, label));
+    match refusal.status {
         RefusalStatus::Stale | RefusalStatus::Absent => 4,
         RefusalStatus::Invalid => 5,
         RefusalStatus::Forbidden => 7,
-    })
+    }
 }
 
 pub(super) async fn status(case: Option<&str>, context: &Context<'_>) -> Result<u8> {
@@ -159,7 +160,7 @@ pub(super) async fn ledger(case: &str, context: &Context<'_>) -> Result<u8> {
     let id = case_id(case)?;
     let ledger = match context.workspace.ledger(&id, &context.principal).await? {
         Ok(ledger) => ledger,
-        Err(refusal) => return refuse(case, &refusal, context),
+        Err(refusal) => return Ok(refuse(case, &refusal, Label::Current, context)),
     };
     let places = context.workspace.places(&id, &context.principal, ledger.evidence.values()).await?;
     let mut value = serde_json::to_value(&ledger)?;
