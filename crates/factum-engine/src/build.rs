@@ -178,7 +178,7 @@ impl Workspace {
             let report = if todo.len() <= GROUP {
                 job.at_once(tx, &todo).await?
             } else {
-                drop(tx);
+                tx.close().await?;
                 match job.group_by_group(&todo, watcher).await? {
                     Some(report) => report,
                     None => continue,
@@ -323,7 +323,7 @@ impl Job<'_> {
         let scope = self.options.full.then_some(i64::MAX);
         let made = self.make_leaves(&mut tx, todo).await?;
         let made = self.make_reductions(&mut tx, todo, made, &mut pending, scope).await?;
-        drop(tx);
+        tx.close().await?;
         let mut tx = self.workspace.repository.write().await?;
         let run = self.open_run(&mut tx).await?;
         tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made).await?;
@@ -355,7 +355,7 @@ impl Job<'_> {
             }
             let made = self.make_leaves(&mut tx, group).await?;
             let made = self.make_reductions(&mut tx, group, made, &mut pending, run.scope).await?;
-            drop(tx);
+            tx.close().await?;
             let mut tx = self.workspace.repository.write().await?;
             tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made).await?;
             tx.commit().await?;

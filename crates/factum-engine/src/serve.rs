@@ -125,9 +125,21 @@ impl Workspace {
         generator: Option<Generator>,
     ) -> Result<Served, EngineError> {
         let mut tx = self.repository.read().await?;
-        let permitted = permitted(&mut tx, case_id, principal).await?;
+        let served = self.serve_in(&mut tx, case_id, principal, generator).await;
+        tx.close().await?;
+        served
+    }
+
+    async fn serve_in(
+        &self,
+        tx: &mut Tx,
+        case_id: &CaseId,
+        principal: &PrincipalId,
+        generator: Option<Generator>,
+    ) -> Result<Served, EngineError> {
+        let permitted = permitted(tx, case_id, principal).await?;
         let profile = self.profile(&permitted.case.profile)?;
-        let decision = decide(self, &mut tx, &permitted, principal, generator).await?;
+        let decision = decide(self, tx, &permitted, principal, generator).await?;
         match decision {
             Decision::Refused(refusal, _) => Ok(Served::Refused(refusal)),
             Decision::Current { head, tree } => {
@@ -138,7 +150,7 @@ impl Workspace {
                 if result.status == NodeStatus::Invalid {
                     return Ok(Served::Refused(invalid(&permitted, built.event)));
                 }
-                recheck(&mut tx, &permitted, principal, &result).await?;
+                recheck(tx, &permitted, principal, &result).await?;
                 let (built_at, documents) = (built.at, built.documents);
                 Ok(Served::Current(Box::new(Summary {
                     case_id: case.case_id.clone(),

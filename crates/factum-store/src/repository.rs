@@ -157,6 +157,15 @@ impl Tx {
         Ok(self.inner.commit().await?)
     }
 
+    /// Ends a transaction that only read. Dropping it ends it too, but later and in another task, so that
+    /// the next transaction would have to open a connection of its own.
+    ///
+    /// # Errors
+    /// The database can't be reached.
+    pub async fn close(self) -> Result<(), StoreError> {
+        Ok(self.inner.rollback().await?)
+    }
+
     pub(crate) fn connection(&mut self) -> &mut AnyConnection {
         &mut self.inner
     }

@@ -3,8 +3,10 @@
 //! A leaf's claims are what the profile's rules match, or the most salient sentences of its segment;
 //! each is verbatim and cites its own characters. A reduction folds its children's claims together
 //! and, where the profile sets a limit, chooses: every document keeps its best claim while they fit,
-//! then the next best of each, and so on.
+//! then the next best of each, and so on. Where there are more documents than places, the claims most
+//! central among all go first.
 
+pub mod centroid;
 mod leaf;
 mod reduction;
 pub mod salience;

@@ -7,9 +7,8 @@ use factum_casefile::claim::Fields;
 use factum_casefile::support::check_support;
 use factum_casefile::{Claim, EvidenceId, NodeResult, NodeStatus, Profile};
 
+use super::centroid::centrality;
 use super::leaf::keep;
-use super::salience::salience;
-use super::sentences::Sentence;
 
 /// Folds children (in document order) into one result. What INVALID children and withheld claims hold
 /// is not handed on.
@@ -79,7 +78,7 @@ fn choose(profile: &Profile, claims: &mut Vec<Claim>) {
     for mut round in rounds.into_values() {
         if documents > limit {
             // Too many documents for one claim each: those whose claims say most of what all say.
-            let central = centrality(profile, claims, &round);
+            let central = central_claims(profile, claims, &round);
             round.sort_by_key(|n| (Reverse(central[n]), *n));
         } else {
             round.sort_by_key(|&n| (Reverse(claims[n].salience), n));
@@ -97,16 +96,10 @@ fn choose(profile: &Profile, claims: &mut Vec<Claim>) {
     });
 }
 
-fn centrality(profile: &Profile, claims: &[Claim], round: &[usize]) -> BTreeMap<usize, u32> {
-    let mut text = String::new();
-    let mut places = Vec::with_capacity(round.len());
-    for &n in round {
-        let start = text.len();
-        text.push_str(&profile.read(&claims[n].fields));
-        places.push(Sentence { bytes: start..text.len(), heading: None });
-        text.push('\n');
-    }
-    round.iter().copied().zip(salience(&text, &places)).collect()
+fn central_claims(profile: &Profile, claims: &[Claim], round: &[usize]) -> BTreeMap<usize, u32> {
+    let texts: Vec<String> = round.iter().map(|&n| profile.read(&claims[n].fields)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    round.iter().copied().zip(centrality(&texts)).collect()
 }
 
 fn document_of(claim: &Claim) -> &str {

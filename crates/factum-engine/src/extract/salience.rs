@@ -90,7 +90,7 @@ fn sample(count: usize) -> Vec<usize> {
     }
 }
 
-fn parts_per_million(score: f64, best: f64) -> u32 {
+pub(super) fn parts_per_million(score: f64, best: f64) -> u32 {
     if best <= 0.0 {
         return 0;
     }
@@ -144,10 +144,10 @@ impl Similarity {
 }
 
 /// A term's sentences and its tf-idf there.
-type Posting = Vec<(usize, f64)>;
+pub(super) type Posting = Vec<(usize, f64)>;
 
 /// The postings of each term, in order of first use, and the number of terms of each sentence.
-fn postings(sentences: &[&str]) -> (Vec<Posting>, Vec<usize>) {
+pub(super) fn postings(sentences: &[&str]) -> (Vec<Posting>, Vec<usize>) {
     let mut postings: Vec<Posting> = Vec::new();
     let mut lengths = vec![0; sentences.len()];
     // Only looked up, never walked: its order cannot show.

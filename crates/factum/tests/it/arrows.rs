@@ -10,10 +10,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("factum-casefile", &["factum-base"]),
     ("factum-graph", &["factum-base", "factum-casefile"]),
     ("factum-ingest", &["factum-base", "factum-casefile"]),
-    ("factum-store", &["factum-base", "factum-casefile", "factum-graph"]),
+    (
+        "factum-store",
+        &["factum-base", "factum-casefile", "factum-graph"],
+    ),
     (
         "factum-engine",
-        &["factum-base", "factum-casefile", "factum-graph", "factum-ingest", "factum-store"],
+        &[
+            "factum-base",
+            "factum-casefile",
+            "factum-graph",
+            "factum-ingest",
+            "factum-store",
+        ],
     ),
     (
         "factum",
@@ -38,7 +47,11 @@ fn packages() -> BTreeMap<String, Package> {
         .other_options(["--offline".to_owned()])
         .exec()
         .unwrap();
-    metadata.packages.into_iter().map(|package| (package.name.to_string(), package)).collect()
+    metadata
+        .packages
+        .into_iter()
+        .map(|package| (package.name.to_string(), package))
+        .collect()
 }
 
 /// What a package depends on outside its tests, optional or not.
@@ -56,7 +69,10 @@ fn crates_depend_only_on_those_below_them() {
     let packages = packages();
     let known: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
     let found: BTreeSet<&str> = packages.keys().map(String::as_str).collect();
-    assert_eq!(found, known, "a crate without a place in the table of arrows");
+    assert_eq!(
+        found, known,
+        "a crate without a place in the table of arrows"
+    );
     for (name, allowed) in ARROWS {
         let used: BTreeSet<&str> = dependencies(&packages[*name])
             .into_iter()
@@ -87,7 +103,15 @@ fn tests_of_a_crate_look_no_further_up_than_the_crate_itself() {
 fn pure_crates_have_no_runtime_and_no_database() {
     let packages = packages();
     for name in PURE {
-        for banned in ["tokio", "sqlx", "async-trait", "futures", "reqwest", "walkdir", "tempfile"] {
+        for banned in [
+            "tokio",
+            "sqlx",
+            "async-trait",
+            "futures",
+            "reqwest",
+            "walkdir",
+            "tempfile",
+        ] {
             assert!(
                 !dependencies(&packages[*name]).contains(banned),
                 "{name} must not depend on {banned}"
@@ -101,7 +125,10 @@ fn only_the_binary_knows_the_terminal() {
     for (name, package) in &packages() {
         for banned in ["anyhow", "clap", "indicatif"] {
             let used = dependencies(package).contains(banned);
-            assert!(!used || name == "factum", "{name} must not depend on {banned}");
+            assert!(
+                !used || name == "factum",
+                "{name} must not depend on {banned}"
+            );
         }
     }
 }
@@ -110,7 +137,10 @@ fn only_the_binary_knows_the_terminal() {
 fn only_the_store_knows_the_database() {
     for (name, package) in &packages() {
         let used = dependencies(package).contains("sqlx");
-        assert!(!used || name == "factum-store", "{name} must not depend on sqlx");
+        assert!(
+            !used || name == "factum-store",
+            "{name} must not depend on sqlx"
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::{
-    CASE, FACTUM, LETTERS, Workspace, assert_format, claims, many, strings,
+    CASE, FACTUM, LETTERS, Workspace, assert_format, assert_keys, claims, many, strings,
 };
 
 const CORRECTED: &str =
@@ -37,9 +37,20 @@ fn kinds_after(workspace: &Workspace, event: u64) -> Vec<String> {
         .filter(|line| line["number"].as_u64().unwrap() > event)
         .map(|line| {
             let event = line["event"].as_object().unwrap();
-            let kind = ["published", "withdrawn", "reinstated", "moved", "granted", "revoked"]
-                .into_iter()
-                .find(|kind| Value::Object(event.clone()).to_string().contains(&format!("\"{kind}\"")));
+            let kind = [
+                "published",
+                "withdrawn",
+                "reinstated",
+                "moved",
+                "granted",
+                "revoked",
+            ]
+            .into_iter()
+            .find(|kind| {
+                Value::Object(event.clone())
+                    .to_string()
+                    .contains(&format!("\"{kind}\""))
+            });
             kind.unwrap_or_else(|| panic!("{line}")).to_owned()
         })
         .collect()
@@ -73,10 +84,22 @@ fn a_changed_document_makes_the_summary_refused_until_it_is_built_again() {
 
     workspace.write("b.txt", CORRECTED);
     workspace.sync();
-    for line in ["show wd", "show wd --json", "show wd --format md", "show wd --format html", "ledger wd"] {
+    for line in [
+        "show wd",
+        "show wd --json",
+        "show wd --format md",
+        "show wd --format html",
+        "ledger wd",
+    ] {
         let refused = workspace.factum(line).exits(4);
-        assert!(!refused.everything().contains("The insurer"), "{refused:#?}");
-        assert!(refused.stderr.contains("b.txt has version 2 (event 4)"), "{refused:#?}");
+        assert!(
+            !refused.everything().contains("The insurer"),
+            "{refused:#?}"
+        );
+        assert!(
+            refused.stderr.contains("b.txt has version 2 (event 4)"),
+            "{refused:#?}"
+        );
     }
     let refusal = workspace.factum("show wd --json").exits(4).json();
     assert_eq!(refusal["status"], "STALE");
@@ -106,7 +129,10 @@ fn a_changed_document_makes_the_summary_refused_until_it_is_built_again() {
     assert_eq!(diff["to"], second["run_id"]);
     assert_eq!(diff["changed"].as_array().unwrap().len(), 1);
     assert_eq!(diff["changed"][0]["before"], old);
-    assert_eq!(diff["changed"][0]["after"], "The insurer received the claim on 6 March 2026.");
+    assert_eq!(
+        diff["changed"][0]["after"],
+        "The insurer received the claim on 6 March 2026."
+    );
     assert_eq!(diff["changed"][0]["cause"]["event"], 4);
     assert_eq!(diff["unchanged"], 5);
 
@@ -222,7 +248,11 @@ fn a_removed_file_is_withdrawn_and_one_that_comes_back_is_reinstated() {
     assert_eq!(sync["published"][0]["reinstated"], true);
     assert_eq!(kinds_after(&workspace, 6), ["published", "reinstated"]);
     workspace.build();
-    assert!(claims(&workspace.show()).iter().any(|claim| claim.contains("6 March")));
+    assert!(
+        claims(&workspace.show())
+            .iter()
+            .any(|claim| claim.contains("6 March"))
+    );
     workspace.factum("verify").ok();
 }
 
@@ -233,16 +263,25 @@ fn documents_stand_in_the_order_of_their_names_or_of_the_list() {
     workspace.write("aa.txt", "The neighbour heard water running at night.\n");
     workspace.write("folder/z.txt", "The caretaker closed the valve at once.\n");
     let sync = workspace.sync();
-    assert_eq!(order(&workspace), ["a.txt", "aa.txt", "b.txt", "c.txt", "folder/z.txt"]);
+    assert_eq!(
+        order(&workspace),
+        ["a.txt", "aa.txt", "b.txt", "c.txt", "folder/z.txt"]
+    );
     // An inserted document moves no other.
     assert_eq!(sync["moved"], serde_json::json!([]));
     assert_eq!(kinds_after(&workspace, 3), ["published", "published"]);
     workspace.build();
 
     // Listed ones first, the others by name; as few as possible move. A listed file may be absent.
-    workspace.write("factum.toml", "documents = [\"c.txt\", \"gone.txt\", \"a.txt\"]\n");
+    workspace.write(
+        "factum.toml",
+        "documents = [\"c.txt\", \"gone.txt\", \"a.txt\"]\n",
+    );
     let sync = workspace.sync();
-    assert_eq!(order(&workspace), ["c.txt", "a.txt", "aa.txt", "b.txt", "folder/z.txt"]);
+    assert_eq!(
+        order(&workspace),
+        ["c.txt", "a.txt", "aa.txt", "b.txt", "folder/z.txt"]
+    );
     assert_eq!(sync["moved"], serde_json::json!(["c.txt"]));
     assert_eq!(kinds_after(&workspace, 5), ["moved"]);
     workspace.unchanged(|| workspace.sync());
@@ -271,22 +310,33 @@ fn a_list_of_documents_that_can_not_be_used_says_why() {
 #[test]
 fn added_files_are_named_placed_and_versioned_as_asked() {
     let workspace = Workspace::built();
-    workspace.write("other/note.md", "# Note\n\nThe tenant moved to a hotel for two nights.\n");
+    workspace.write(
+        "other/note.md",
+        "# Note\n\nThe tenant moved to a hotel for two nights.\n",
+    );
     let added = workspace
         .factum("add wd in/other/note.md --as-doc letters/note.md --after a.txt --json")
         .ok()
         .json();
     assert_eq!(added["documents"][0]["doc_id"], "letters/note.md");
     assert_eq!(added["documents"][0]["what"], "new");
-    assert_eq!(order(&workspace), ["a.txt", "letters/note.md", "b.txt", "c.txt"]);
+    assert_eq!(
+        order(&workspace),
+        ["a.txt", "letters/note.md", "b.txt", "c.txt"]
+    );
     // The same name is the same document, whatever the file is called.
     workspace.write("other/b2.txt", CORRECTED);
-    let added = workspace.factum("add wd in/other/b2.txt --as-doc b.txt --json").ok().json();
+    let added = workspace
+        .factum("add wd in/other/b2.txt --as-doc b.txt --json")
+        .ok()
+        .json();
     assert_eq!(added["documents"][0]["what"], "new_version");
     assert_eq!(added["documents"][0]["version"], 2);
     assert_eq!(order(&workspace).len(), 4);
     // Without a name, the file's own.
-    workspace.factum("add wd in/other/note.md in/other/b2.txt").ok();
+    workspace
+        .factum("add wd in/other/note.md in/other/b2.txt")
+        .ok();
     assert_eq!(order(&workspace)[4..], ["note.md", "b2.txt"]);
     workspace.build();
     workspace.factum("verify").ok();
@@ -303,18 +353,36 @@ fn what_was_current_then_is_labelled_as_history() {
     assert_eq!(then["as_of_event"], 3);
     assert!(claims(&then).iter().any(|claim| claim.contains("5 March")));
     for format in ["text", "md", "html"] {
-        let page = workspace.factum(&format!("show wd --as-of 3 --format {format}")).ok().stdout;
-        assert!(page.contains(if format == "html" { "History: what was" } else { "HISTORY: what was" }), "{page}");
+        let page = workspace
+            .factum(&format!("show wd --as-of 3 --format {format}"))
+            .ok()
+            .stdout;
+        assert!(
+            page.contains(if format == "html" {
+                "History: what was"
+            } else {
+                "HISTORY: what was"
+            }),
+            "{page}"
+        );
         assert!(!page.contains("CURRENT"), "{page}");
     }
     let stale = workspace.factum("show wd --as-of 4").exits(4);
-    assert!(stale.stderr.contains("no current summary at event 4 (STALE)"), "{stale:#?}");
+    assert!(
+        stale
+            .stderr
+            .contains("no current summary at event 4 (STALE)"),
+        "{stale:#?}"
+    );
     assert!(!stale.stderr.contains("factum build"), "{stale:#?}");
     let stale = workspace.factum("show wd --as-of 4 --json").exits(4).json();
     assert_eq!(stale["status"], "STALE");
     assert!(stale.get("claims").is_none());
     for event in [0, 2] {
-        let absent = workspace.factum(&format!("show wd --as-of {event} --json")).exits(4).json();
+        let absent = workspace
+            .factum(&format!("show wd --as-of {event} --json"))
+            .exits(4)
+            .json();
         assert_eq!(absent["status"], "ABSENT");
     }
     let build = workspace.build();
@@ -328,7 +396,10 @@ fn what_was_current_then_is_labelled_as_history() {
     // By date and by time.
     let built_at = workspace.show()["built_at"].as_str().unwrap().to_owned();
     for moment in [&built_at[..10], "2999-01-01", "2999-01-01T00:00:00Z"] {
-        let found = workspace.factum(&format!("show wd --as-of {moment} --json")).ok().json();
+        let found = workspace
+            .factum(&format!("show wd --as-of {moment} --json"))
+            .ok()
+            .json();
         assert_eq!(found["status"], "HISTORY", "{moment}");
         assert_eq!(found["as_of_event"], 4, "{moment}");
     }
@@ -338,7 +409,9 @@ fn what_was_current_then_is_labelled_as_history() {
         ("yesterday", "yesterday"),
         ("2026-02-30", "2026-02-30"),
     ] {
-        workspace.factum(&format!("show wd --as-of {moment}")).fails(3, says);
+        workspace
+            .factum(&format!("show wd --as-of {moment}"))
+            .fails(3, says);
     }
 }
 
@@ -350,8 +423,17 @@ fn a_case_file_with_nothing_eligible_is_served_without_claims() {
     let empty = workspace.show();
     assert_eq!(empty["status"], "CURRENT");
     assert_eq!(claims(&empty).len(), 0);
-    assert!(workspace.factum("show wd").ok().stdout.contains("No document has anything to say"));
-    assert_eq!(workspace.factum("ledger wd --json").ok().json()["facts"], serde_json::json!([]));
+    assert!(
+        workspace
+            .factum("show wd")
+            .ok()
+            .stdout
+            .contains("No document has anything to say")
+    );
+    assert_eq!(
+        workspace.factum("ledger wd --json").ok().json()["facts"],
+        serde_json::json!([])
+    );
     workspace.factum("verify").ok();
 
     for (name, text) in LETTERS {
@@ -373,24 +455,39 @@ fn the_ledger_shows_contradictions_while_both_documents_count() {
     let workspace = Workspace::with_profile(
         "facts",
         &[
-            ("letter.txt", "Date of loss: 3 March 2026\nClaim number: WD-7\n"),
+            (
+                "letter.txt",
+                "Date of loss: 3 March 2026\nClaim number: WD-7\n",
+            ),
             ("statement.txt", "Date of loss: 1 March 2026\n"),
-            ("report.txt", "Date of loss: 3 March 2026\nClaim number: WD-7\n"),
+            (
+                "report.txt",
+                "Date of loss: 3 March 2026\nClaim number: WD-7\n",
+            ),
         ],
     );
     workspace.build();
     let ledger = workspace.factum("ledger wd --json").ok().json();
-    assert_format(&ledger, "factum/ledger/1", &["facts", "contradictions", "evidence"]);
+    assert_format(&ledger, "factum/ledger/1", "facts contradictions evidence");
     let contradictions = ledger["contradictions"].as_array().unwrap();
     assert_eq!(contradictions.len(), 1);
     assert_eq!(contradictions[0]["field"], "Date of loss");
     assert_eq!(contradictions[0]["values"].as_array().unwrap().len(), 2);
     // The same fact from two documents is one fact that cites both.
     let facts = ledger["facts"].as_array().unwrap();
-    let number = facts.iter().find(|fact| fact["fields"]["field"] == "Claim number").unwrap();
+    let number = facts
+        .iter()
+        .find(|fact| fact["fields"]["field"] == "Claim number")
+        .unwrap();
     assert_eq!(number["evidence"].as_array().unwrap().len(), 2);
     assert_eq!(facts.len(), 3);
-    assert!(workspace.factum("ledger wd").ok().stdout.contains("CONTRADICTION Date of loss"));
+    assert!(
+        workspace
+            .factum("ledger wd")
+            .ok()
+            .stdout
+            .contains("CONTRADICTION Date of loss")
+    );
 
     workspace.factum("withdraw wd statement.txt").ok();
     workspace.factum("ledger wd").exits(4);
@@ -400,116 +497,188 @@ fn the_ledger_shows_contradictions_while_both_documents_count() {
     assert_eq!(ledger["facts"].as_array().unwrap().len(), 2);
 }
 
+/// Every command in an order that works, with its format and keys.
+const FORMATS: [(&str, &str, &str); 26] = [
+    ("init", "init", "folder"),
+    ("status", "cases", "cases"),
+    ("case new wd --title Water", "case", "case_id title profile"),
+    (
+        "sync wd in",
+        "sync",
+        "case_id published unchanged withdrawn moved refused event",
+    ),
+    ("add wd in/a.txt", "add", "case_id documents"),
+    (
+        "build wd",
+        "build",
+        "run_id status root counts invalidation seconds event",
+    ),
+    (
+        "show wd",
+        "summary",
+        "case_id principal event status root claims evidence withheld",
+    ),
+    ("ledger wd", "ledger", "facts contradictions"),
+    (
+        "status wd",
+        "status",
+        "case_id summary event documents reasons",
+    ),
+    ("why wd", "why", "status reasons nodes all_nodes"),
+    ("history wd", "history", "events runs"),
+    ("verify", "verify", "verdict runs nodes evidence findings"),
+    ("verify wd", "verify", "verdict findings"),
+    ("verify run-000001", "verify", "verdict findings"),
+    (
+        "withdraw wd c.txt",
+        "change",
+        "case_id doc_id change events",
+    ),
+    (
+        "build wd --full",
+        "build",
+        "run_id status root counts invalidation seconds event",
+    ),
+    (
+        "reinstate wd c.txt",
+        "change",
+        "case_id doc_id change events",
+    ),
+    (
+        "grant wd a.txt b.txt --to broker",
+        "change",
+        "docs principal events",
+    ),
+    (
+        "revoke wd a.txt --from broker",
+        "change",
+        "docs principal events",
+    ),
+    ("build wd", "build", "counts"),
+    (
+        "diff wd",
+        "diff",
+        "from to added removed changed moved unchanged",
+    ),
+    (
+        "diff wd run-000001 run-000002",
+        "diff",
+        "from_event to_event",
+    ),
+    (
+        "compare run-000001 run-000003",
+        "compare",
+        "equal differences nodes_compared",
+    ),
+    ("show wd --as-of 3", "summary", "as_of_event status claims"),
+    (
+        "export run run-000003",
+        "run",
+        "run_id case_id principal event profile full snapshot snapshot_sha256 root nodes generations \
+         counts invalidation seconds",
+    ),
+    ("export texts wd", "texts", "versions"),
+];
+
 #[test]
 fn every_command_prints_its_own_json_format() {
     let workspace = Workspace::bare();
-    let json = |line: &str, format: &str, keys: &[&str]| {
-        let ran = workspace.factum(&format!("{line} --json")).ok();
-        let value = ran.json();
-        assert_format(&value, format, keys);
-        value
-    };
-    json("init", "factum/init/1", &["folder"]);
-    json("status", "factum/cases/1", &["cases"]);
-    json("case new wd --title Water", "factum/case/1", &["case_id", "title", "profile"]);
     for (name, text) in LETTERS {
         workspace.write(name, text);
     }
-    let sync = json(
-        "sync wd in",
-        "factum/sync/1",
-        &["case_id", "published", "unchanged", "withdrawn", "moved", "refused", "event"],
-    );
-    assert_format(
-        &add_format(&sync["published"][0]),
-        "",
-        &["doc_id", "version", "what", "reinstated", "events", "warnings"],
-    );
-    json("add wd in/a.txt", "factum/add/1", &["case_id", "documents"]);
-    let build = json(
-        "build wd",
-        "factum/build/1",
-        &["run_id", "status", "root", "counts", "invalidation", "seconds", "event"],
-    );
-    for count in ["nodes", "recomputed", "reused", "model_calls", "generations_reused", "new_tokens"] {
-        assert!(build["counts"][count].is_u64(), "{count}");
-    }
-    let summary = json(
-        "show wd",
-        "factum/summary/1",
-        &["case_id", "principal", "event", "status", "root", "claims", "evidence", "withheld"],
-    );
-    let claim = &summary["claims"][0];
-    for key in ["text", "fields", "evidence", "support"] {
-        assert!(claim.get(key).is_some(), "{key}");
-    }
-    assert_eq!(claim["support"]["verdict"], "supported");
-    let cited = &summary["evidence"][claim["evidence"][0].as_str().unwrap()];
-    for key in ["evidence_id", "doc_id", "version", "start", "end", "quote", "text_sha256"] {
-        assert!(cited.get(key).is_some(), "{key}");
-    }
-    assert_eq!(
-        cited["evidence_id"],
-        format!("{}@{}:{}:{}", "a.txt", cited["version"], cited["start"], cited["end"])
-    );
-    json("ledger wd", "factum/ledger/1", &["facts", "contradictions"]);
-    json("status wd", "factum/status/1", &["case_id", "summary", "event", "documents", "reasons"]);
-    json("why wd", "factum/why/1", &["status", "reasons", "nodes", "all_nodes"]);
-    json("history wd", "factum/history/1", &["events", "runs"]);
-    json("verify", "factum/verify/1", &["verdict", "runs", "nodes", "evidence", "findings"]);
-    json("verify wd", "factum/verify/1", &["verdict"]);
-    json("verify run-000001", "factum/verify/1", &["verdict"]);
-    json("withdraw wd c.txt", "factum/change/1", &["case_id", "doc_id", "change", "events"]);
-    json("reinstate wd c.txt", "factum/change/1", &["case_id", "doc_id", "change", "events"]);
-    json("grant wd a.txt b.txt --to broker", "factum/change/1", &["docs", "principal", "events"]);
-    json("revoke wd a.txt --from broker", "factum/change/1", &["docs", "principal", "events"]);
-    workspace.write("b.txt", CORRECTED);
-    workspace.sync();
-    let refused = workspace.factum("show wd --json").exits(4);
-    assert_format(&refused.json(), "factum/summary/1", &["status", "reasons"]);
-    json("build wd", "factum/build/1", &[]);
-    json(
-        "diff wd",
-        "factum/diff/1",
-        &["from", "to", "added", "removed", "changed", "moved", "unchanged"],
-    );
-    json("diff wd run-000001 run-000002", "factum/diff/1", &["from_event", "to_event"]);
-    let different = workspace.factum("compare run-000001 run-000002 --json").exits(1).json();
-    assert_format(&different, "factum/compare/1", &["equal", "differences", "nodes_compared"]);
-    assert_eq!(different["equal"], false);
-    let run = [
-        "run_id", "case_id", "principal", "event", "profile", "full", "snapshot", "snapshot_sha256",
-        "root", "nodes", "generations", "counts", "invalidation", "seconds",
-    ];
-    json("export run run-000002", "factum/run/1", &run);
-    json("export texts wd", "factum/texts/1", &["versions"]);
-    // Exports are JSON without being asked.
-    for line in ["export run run-000002", "export texts wd"] {
-        assert!(workspace.factum(line).ok().json()["format"].is_string());
-    }
-    json("demo", "factum/demo/1", &["steps", "verified"]);
-    let scale = json(
-        "experiment scale --documents 20",
-        "factum/scale/1",
-        &[
-            "documents", "publish_seconds", "plan_seconds", "build_seconds", "edit", "insert",
-            "text_bytes", "store_bytes",
-        ],
-    );
-    for step in ["edit", "insert"] {
-        for key in
-            ["nodes_recomputed", "plan_seconds", "rebuild_seconds", "serve_p50_us", "serve_p99_us"]
-        {
-            assert!(scale[step].get(key).is_some(), "{step} {key}");
+    for (line, format, keys) in FORMATS {
+        let value = workspace.factum(&format!("{line} --json")).ok().json();
+        assert_format(&value, &format!("factum/{format}/1"), keys);
+        if line.starts_with("export") {
+            // Exports are JSON without being asked.
+            assert_eq!(
+                workspace.factum(line).ok().json()["format"],
+                value["format"]
+            );
         }
     }
+    let different = workspace
+        .factum("compare run-000001 run-000002 --json")
+        .exits(1)
+        .json();
+    assert_format(
+        &different,
+        "factum/compare/1",
+        "equal differences nodes_compared",
+    );
+    let refused = workspace.factum("withdraw wd c.txt").ok();
+    assert!(refused.stdout.contains("withdrawn"));
+    let refused = workspace.factum("show wd --json").exits(4).json();
+    assert_format(&refused, "factum/summary/1", "status reasons");
 }
 
-/// A part of a document has no format of its own.
-fn add_format(part: &Value) -> Value {
-    let mut part = part.clone();
-    part["format"] = "".into();
-    part
+#[test]
+fn parts_of_the_formats_are_as_the_contract_says() {
+    let workspace = Workspace::with(&LETTERS);
+    workspace.write("d.txt", "The caretaker closed the valve at nine.\n");
+    let published = &workspace.sync()["published"][0];
+    assert_keys(published, "doc_id version what reinstated events warnings");
+    let counts = &workspace.build()["counts"];
+    assert_keys(
+        counts,
+        "nodes recomputed reused model_calls generations_reused new_tokens",
+    );
+    let summary = workspace.show();
+    let claim = &summary["claims"][0];
+    assert_keys(claim, "text fields evidence support");
+    assert_eq!(claim["support"]["verdict"], "supported");
+    let id = claim["evidence"][0].as_str().unwrap();
+    let cited = &summary["evidence"][id];
+    assert_keys(
+        cited,
+        "evidence_id doc_id version start end quote text_sha256",
+    );
+    let [version, start, end] = ["version", "start", "end"].map(|key| cited[key].as_u64().unwrap());
+    assert_eq!(id, format!("a.txt@{version}:{start}:{end}"));
+    assert_eq!(cited["evidence_id"], id);
+    let run = workspace.factum("export run run-000001").ok().json();
+    assert_keys(
+        &run["nodes"][0],
+        "name kind children spec key reused result",
+    );
+    assert_keys(&run["nodes"][0]["result"], "status claims evidence");
+    assert_keys(
+        &run["counts"],
+        "nodes recomputed reused model_calls generations_reused new_tokens",
+    );
+    assert_keys(
+        &run["invalidation"],
+        "nodes previous_root_key current_root_key previous_status serve_refusal",
+    );
+    let slot = &run["snapshot"]["slots"][0];
+    assert_keys(
+        slot,
+        "slot doc_id version text_sha256 active eligible access_revision",
+    );
+    let texts = workspace.factum("export texts wd").ok().json();
+    assert_keys(&texts["versions"][0], "doc_id version text text_sha256");
+}
+
+#[test]
+fn the_scale_experiment_measures_an_edit_and_an_insertion() {
+    let workspace = Workspace::bare();
+    let scale = workspace
+        .factum("experiment scale --documents 3 --json")
+        .ok()
+        .json();
+    assert_format(
+        &scale,
+        "factum/scale/1",
+        "documents publish_seconds plan_seconds build_seconds edit insert text_bytes store_bytes",
+    );
+    for step in ["edit", "insert"] {
+        assert_keys(
+            &scale[step],
+            "nodes_recomputed plan_seconds rebuild_seconds serve_p50_us serve_p99_us",
+        );
+    }
+    // It needs no workspace, and leaves none.
+    assert!(!workspace.at(".factum").exists());
 }
 
 #[test]
@@ -523,13 +692,16 @@ fn errors_are_json_documents_too() {
     ] {
         let failed = workspace.factum(line).exits(code);
         let value = failed.json();
-        assert_format(&value, "factum/error/1", &["error"]);
+        assert_format(&value, "factum/error/1", "error");
         assert_eq!(value["error"]["kind"], kind);
         let message = value["error"]["message"].as_str().unwrap();
         assert!(failed.stderr.contains(message), "{failed:#?}");
     }
-    let forbidden = workspace.factum("show wd --json --as broker").exits(7).json();
-    assert_format(&forbidden, "factum/summary/1", &["status", "reasons"]);
+    let forbidden = workspace
+        .factum("show wd --json --as broker")
+        .exits(7)
+        .json();
+    assert_format(&forbidden, "factum/summary/1", "status reasons");
     assert_eq!(forbidden["status"], "FORBIDDEN");
 }
 
@@ -538,8 +710,6 @@ fn the_workspace_is_searched_upwards() {
     let workspace = Workspace::built();
     std::fs::create_dir_all(workspace.at("in/deep/down")).unwrap();
     let from_below = |line: &str| {
-        let mut command = Command::new(FACTUM);
-        command.args(line.split_whitespace());
         let script = format!("cd in/deep/down && exec {FACTUM} {line}");
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]);
@@ -551,6 +721,15 @@ fn the_workspace_is_searched_upwards() {
     // A workspace of its own in the folder below is the nearer one.
     workspace.factum("-C in/deep init").ok();
     from_below("show wd").fails(3, "no case file");
+    // What is hidden, the workspace itself among it, is no document.
+    workspace.write(".hidden.txt", "Nobody reads this.\n");
+    workspace.factum("sync wd .").ok();
+    let status = workspace.factum("status wd").ok().stdout;
+    assert!(
+        status.contains("in/a.txt") && !status.contains("hidden"),
+        "{status}"
+    );
+    assert!(!status.contains("factum.db"), "{status}");
 }
 
 #[test]
@@ -558,7 +737,10 @@ fn global_options_go_before_or_after_the_command() {
     let workspace = Workspace::built();
     workspace.factum("grant wd --to broker").ok();
     workspace.factum("build wd --as broker").ok();
-    let expected = workspace.factum("show wd --json --as broker -C .").ok().stdout;
+    let expected = workspace
+        .factum("show wd --json --as broker -C .")
+        .ok()
+        .stdout;
     for line in [
         "--json --as broker -C . show wd",
         "--json show wd --as broker",
@@ -574,17 +756,28 @@ fn messages_go_to_stderr_when_json_is_asked_for() {
     let workspace = Workspace::with(&LETTERS);
     workspace.write("empty.txt", "");
     let sync = workspace.factum("sync wd in --json").exits(3);
-    assert_format(&sync.json(), "factum/sync/1", &["refused"]);
+    assert_format(&sync.json(), "factum/sync/1", "refused");
     assert!(sync.stderr.contains("empty.txt"));
     let demo = workspace.factum("demo --json").ok();
-    demo.json();
-    assert!(demo.stderr.contains("verify") || demo.stderr.contains("Checked"), "{demo:#?}");
+    assert_format(&demo.json(), "factum/demo/1", "steps verified");
+    assert!(
+        demo.stderr.contains("verify") || demo.stderr.contains("Checked"),
+        "{demo:#?}"
+    );
 }
 
 #[test]
 fn a_claim_and_its_title_are_text_and_never_markup() {
     let workspace = Workspace::new();
-    workspace.run(["case", "new", "wd", "--title", "<script>alert(1)</script> & *stars*"]).ok();
+    workspace
+        .run([
+            "case",
+            "new",
+            "wd",
+            "--title",
+            "<script>alert(1)</script> & *stars*",
+        ])
+        .ok();
     workspace.write(
         "a.txt",
         "The <b>broken</b> hose & the [sink](http://x) cost *four* thousand \u{1b}[31meuros\u{7} in all.\n",
@@ -592,13 +785,22 @@ fn a_claim_and_its_title_are_text_and_never_markup() {
     workspace.sync();
     workspace.build();
     let html = workspace.factum("show wd --format html").ok().stdout;
-    assert!(!html.contains("<script>") && !html.contains("<b>"), "{html}");
+    assert!(
+        !html.contains("<script>") && !html.contains("<b>"),
+        "{html}"
+    );
     assert!(html.contains("&lt;b&gt;broken&lt;/b&gt;"), "{html}");
     let md = workspace.factum("show wd --format md").ok().stdout;
     assert!(!md.contains("<b>") && !md.contains("[sink]("), "{md}");
     for format in ["text", "md", "html"] {
-        let page = workspace.factum(&format!("show wd --format {format}")).ok().stdout;
-        assert!(!page.contains('\u{1b}') && !page.contains('\u{7}'), "{page:?}");
+        let page = workspace
+            .factum(&format!("show wd --format {format}"))
+            .ok()
+            .stdout;
+        assert!(
+            !page.contains('\u{1b}') && !page.contains('\u{7}'),
+            "{page:?}"
+        );
     }
 }
 
@@ -609,7 +811,10 @@ fn an_edit_in_a_larger_case_makes_one_path_again() {
     let first = workspace.build();
     let (nodes, made, _) = counts(&first);
     assert_eq!(nodes, made);
-    workspace.write("report-0031.txt", "Report number 31 was withdrawn by its writer. Nothing else is known.\n");
+    workspace.write(
+        "report-0031.txt",
+        "Report number 31 was withdrawn by its writer. Nothing else is known.\n",
+    );
     workspace.sync();
     let second = workspace.build();
     let (_, made, reused) = counts(&second);
@@ -619,7 +824,10 @@ fn an_edit_in_a_larger_case_makes_one_path_again() {
     assert_eq!(second["invalidation"]["node_count"], made);
     assert_eq!(strings(&second["invalidation"]["nodes"]).len() as u64, made);
     // An insertion moves boundaries near it at most.
-    workspace.write("report-0031-b.txt", "An annex to report 31 was found in the archive.\n");
+    workspace.write(
+        "report-0031-b.txt",
+        "An annex to report 31 was found in the archive.\n",
+    );
     workspace.sync();
     let third = workspace.build();
     let (nodes_now, made, _) = counts(&third);
@@ -652,7 +860,12 @@ fn case_files_of_one_workspace_do_not_touch_each_other() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|case| (case["case_id"].as_str().unwrap(), case["summary"].as_str().unwrap()))
+        .map(|case| {
+            (
+                case["case_id"].as_str().unwrap(),
+                case["summary"].as_str().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(list, [("other", "STALE"), (CASE, "CURRENT")]);
     workspace.factum("verify").ok();
@@ -662,7 +875,13 @@ fn case_files_of_one_workspace_do_not_touch_each_other() {
 fn the_demo_tells_its_story_and_ends_well() {
     let workspace = Workspace::bare();
     let demo = workspace.factum("demo --keep kept").ok().stdout;
-    for part in ["STALE", "was withdrawn", "access changed", "no difference", "equal"] {
+    for part in [
+        "STALE",
+        "was withdrawn",
+        "access changed",
+        "no difference",
+        "equal",
+    ] {
         assert!(demo.contains(part), "{part} is not in {demo}");
     }
     assert!(!demo.contains("must not be"), "{demo}");
