@@ -72,8 +72,10 @@ mod tests {
 
     #[test]
     fn keys_are_sorted_by_utf16_code_units() {
-        let value: serde_json::Value =
-            serde_json::from_str("{\"\u{20ac}\":1,\"\\r\":2,\"\u{1f600}\":3,\"1\":4,\"\u{fb33}\":5}").unwrap();
+        let value: serde_json::Value = serde_json::from_str(
+            "{\"\u{20ac}\":1,\"\\r\":2,\"\u{1f600}\":3,\"1\":4,\"\u{fb33}\":5}",
+        )
+        .unwrap();
         assert_eq!(
             canonical_json(&value).unwrap(),
             "{\"\\r\":2,\"1\":4,\"\u{20ac}\":1,\"\u{1f600}\":3,\"\u{fb33}\":5}"

@@ -61,7 +61,10 @@ pub struct DigestError(pub String);
 impl<Kind> Digest<Kind> {
     /// A digest already computed.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self { bytes, kind: PhantomData }
+        Self {
+            bytes,
+            kind: PhantomData,
+        }
     }
 
     /// The digest of `bytes`.
@@ -212,7 +215,13 @@ mod tests {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
         assert_eq!(digest.to_hex().parse::<TextDigest>().unwrap(), digest);
-        assert!(digest.to_hex().to_uppercase().parse::<TextDigest>().is_err());
+        assert!(
+            digest
+                .to_hex()
+                .to_uppercase()
+                .parse::<TextDigest>()
+                .is_err()
+        );
         assert!("ab".parse::<TextDigest>().is_err());
     }
 
@@ -222,6 +231,9 @@ mod tests {
             ChainDigest::tagged("t", &[b"ab", b"c"]),
             ChainDigest::tagged("t", &[b"a", b"bc"])
         );
-        assert_ne!(ChainDigest::tagged("t", &[b"a"]), ChainDigest::tagged("u", &[b"a"]));
+        assert_ne!(
+            ChainDigest::tagged("t", &[b"a"]),
+            ChainDigest::tagged("u", &[b"a"])
+        );
     }
 }

@@ -101,17 +101,26 @@ fn check_common(what: &'static str, text: &str) -> Result<(), IdError> {
     }
     // Bidirectional controls would let one id pose as another on screen.
     let bad = |c: char| {
-        c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     match text.chars().find(|&c| bad(c)) {
-        Some(found) => Err(IdError::Character { what, text: text.to_owned(), found }),
+        Some(found) => Err(IdError::Character {
+            what,
+            text: text.to_owned(),
+            found,
+        }),
         None => Ok(()),
     }
 }
 
 fn check_no_slash(what: &'static str, text: &str) -> Result<(), IdError> {
     match text.chars().find(|c| matches!(c, '/' | '\\')) {
-        Some(found) => Err(IdError::Character { what, text: text.to_owned(), found }),
+        Some(found) => Err(IdError::Character {
+            what,
+            text: text.to_owned(),
+            found,
+        }),
         None => Ok(()),
     }
 }
@@ -149,7 +158,16 @@ mod tests {
     fn ids_that_could_escape_or_deceive_are_refused() {
         assert!(DocumentId::new("letters/2026-03-01.txt").is_ok());
         assert!(DocumentId::new("Überweisung 日本 @2.txt").is_ok());
-        for bad in ["", "  ", "../x", "a//b", "/etc", "a/./b", "a\nb", "a\u{202e}b"] {
+        for bad in [
+            "",
+            "  ",
+            "../x",
+            "a//b",
+            "/etc",
+            "a/./b",
+            "a\nb",
+            "a\u{202e}b",
+        ] {
             assert!(DocumentId::new(bad).is_err(), "{bad:?}");
         }
         assert!(CaseId::new("a/b").is_err());

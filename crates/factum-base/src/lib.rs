@@ -7,8 +7,9 @@ pub mod digest;
 pub mod ids;
 pub mod span;
 
-
 pub use canonical::{canonical_json, write_json_string};
-pub use digest::{AccessFingerprint, BodyDigest, ChainDigest, Digest, NodeKey, SpecPartDigest, TextDigest, sha256};
+pub use digest::{
+    AccessFingerprint, BodyDigest, ChainDigest, Digest, NodeKey, SpecPartDigest, TextDigest, sha256,
+};
 pub use ids::{CaseId, DocumentId, IdError, PrincipalId};
 pub use span::{CodePointIndex, Span, SpanError, slice_code_points};

@@ -62,10 +62,12 @@ pub fn slice_code_points(text: &str, span: Span) -> Result<&str, SpanError> {
         return Err(SpanError::Reversed(span));
     }
     if text.is_ascii() {
-        return text.get(span.start as usize..span.end as usize).ok_or(SpanError::OutOfRange {
-            span,
-            length: u32::try_from(text.len()).unwrap_or(u32::MAX),
-        });
+        return text
+            .get(span.start as usize..span.end as usize)
+            .ok_or(SpanError::OutOfRange {
+                span,
+                length: u32::try_from(text.len()).unwrap_or(u32::MAX),
+            });
     }
     CodePointIndex::new(text).slice(text, span)
 }
@@ -87,7 +89,12 @@ impl CodePointIndex {
     pub fn new(text: &str) -> Self {
         let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
         if text.is_ascii() {
-            return Self { marks: Vec::new(), length: bytes, bytes, ascii: true };
+            return Self {
+                marks: Vec::new(),
+                length: bytes,
+                bytes,
+                ascii: true,
+            };
         }
         let mut marks = Vec::with_capacity(text.len() / STRIDE as usize + 1);
         let mut length = 0u32;
@@ -97,7 +104,12 @@ impl CodePointIndex {
             }
             length += 1;
         }
-        Self { marks, length, bytes, ascii: false }
+        Self {
+            marks,
+            length,
+            bytes,
+            ascii: false,
+        }
     }
 
     /// The text's length in code points.
@@ -136,8 +148,12 @@ impl CodePointIndex {
         let after = self.marks.partition_point(|&mark| mark as usize <= byte);
         let mark_no = after.saturating_sub(1);
         let mark = self.marks.get(mark_no).copied().unwrap_or(0) as usize;
-        let within = text[mark..].char_indices().take_while(|(at, _)| mark + at <= byte).count();
-        u32::try_from(mark_no).unwrap_or(0) * STRIDE + u32::try_from(within).unwrap_or(0).saturating_sub(1)
+        let within = text[mark..]
+            .char_indices()
+            .take_while(|(at, _)| mark + at <= byte)
+            .count();
+        u32::try_from(mark_no).unwrap_or(0) * STRIDE
+            + u32::try_from(within).unwrap_or(0).saturating_sub(1)
     }
 
     /// `text[start..end]` by code points.
@@ -148,7 +164,10 @@ impl CodePointIndex {
         if span.end < span.start {
             return Err(SpanError::Reversed(span));
         }
-        let out_of_range = SpanError::OutOfRange { span, length: self.length };
+        let out_of_range = SpanError::OutOfRange {
+            span,
+            length: self.length,
+        };
         let start = self.byte_of(text, span.start).ok_or(out_of_range)?;
         let end = self.byte_of(text, span.end).ok_or(out_of_range)?;
         text.get(start..end).ok_or(out_of_range)
@@ -185,7 +204,10 @@ mod tests {
     #[test]
     fn emoji_combining_marks_and_crlf_count_as_code_points() {
         let text = "e\u{301}\r\n👩‍💧日本";
-        assert_eq!(slice_code_points(text, Span::new(0, 2)).unwrap(), "e\u{301}");
+        assert_eq!(
+            slice_code_points(text, Span::new(0, 2)).unwrap(),
+            "e\u{301}"
+        );
         assert_eq!(slice_code_points(text, Span::new(2, 4)).unwrap(), "\r\n");
         assert_eq!(slice_code_points(text, Span::new(7, 9)).unwrap(), "日本");
         assert_eq!(

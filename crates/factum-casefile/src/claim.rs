@@ -139,7 +139,10 @@ pub fn claim_faults(
     let mut faults = field_faults(schema, &claim.fields);
     let max_evidence = usize::try_from(schema.max_evidence).unwrap_or(usize::MAX);
     if claim.evidence.is_empty() || claim.evidence.len() > max_evidence {
-        faults.push(ClaimFault::EvidenceCount(claim.evidence.len(), max_evidence));
+        faults.push(ClaimFault::EvidenceCount(
+            claim.evidence.len(),
+            max_evidence,
+        ));
     }
     let mut seen = BTreeSet::new();
     for id in &claim.evidence {
@@ -170,10 +173,18 @@ pub fn field_faults(schema: &ClaimSchema, fields: &Fields) -> Vec<ClaimFault> {
         let length = value.chars().count();
         let (min, max) = (1, usize::try_from(rule.max_chars).unwrap_or(usize::MAX));
         if length < min || length > max {
-            faults.push(ClaimFault::Length { field: name.clone(), length, min, max });
+            faults.push(ClaimFault::Length {
+                field: name.clone(),
+                length,
+                min,
+                max,
+            });
         }
         if !rule.one_of.is_empty() && !rule.one_of.contains(value) {
-            faults.push(ClaimFault::NotAllowed { field: name.clone(), value: value.clone() });
+            faults.push(ClaimFault::NotAllowed {
+                field: name.clone(),
+                value: value.clone(),
+            });
         }
     }
     faults

@@ -111,9 +111,15 @@ impl Event {
     ///
     /// # Errors
     /// Never for events read by this crate; the JSON library's signature allows it.
-    pub fn chained(&self, previous: Option<&ChainDigest>) -> Result<ChainDigest, serde_json::Error> {
+    pub fn chained(
+        &self,
+        previous: Option<&ChainDigest>,
+    ) -> Result<ChainDigest, serde_json::Error> {
         let body = canonical_json(self)?;
         let before = previous.map_or(&[][..], |digest| &digest.as_bytes()[..]);
-        Ok(ChainDigest::tagged("factum/event/1", &[before, body.as_bytes()]))
+        Ok(ChainDigest::tagged(
+            "factum/event/1",
+            &[before, body.as_bytes()],
+        ))
     }
 }

@@ -103,7 +103,11 @@ impl Evidence {
         quote: &str,
     ) -> Self {
         Self {
-            evidence_id: EvidenceId { doc_id: doc_id.clone(), version, span },
+            evidence_id: EvidenceId {
+                doc_id: doc_id.clone(),
+                version,
+                span,
+            },
             doc_id: doc_id.clone(),
             version,
             start: span.start,
@@ -137,7 +141,10 @@ impl Evidence {
             return Err(EvidenceFault::Revoked(id()));
         }
         if state.version != self.version {
-            return Err(EvidenceFault::OtherVersion { id: id(), current: state.version });
+            return Err(EvidenceFault::OtherVersion {
+                id: id(),
+                current: state.version,
+            });
         }
         if state.text_sha256 != self.text_sha256 {
             return Err(EvidenceFault::OtherText(id()));
@@ -157,7 +164,11 @@ impl Evidence {
     ///
     /// # Errors
     /// The first check that fails.
-    pub fn check_quote_with(&self, text: &str, index: &CodePointIndex) -> Result<(), EvidenceFault> {
+    pub fn check_quote_with(
+        &self,
+        text: &str,
+        index: &CodePointIndex,
+    ) -> Result<(), EvidenceFault> {
         self.check_quote_by(|span| index.slice(text, span))
     }
 
@@ -192,7 +203,11 @@ impl Evidence {
 
 impl fmt::Display for EvidenceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}:{}:{}", self.doc_id, self.version, self.span.start, self.span.end)
+        write!(
+            f,
+            "{}@{}:{}:{}",
+            self.doc_id, self.version, self.span.start, self.span.end
+        )
     }
 }
 
@@ -227,7 +242,10 @@ impl FromStr for EvidenceId {
         Ok(Self {
             doc_id: DocumentId::new(doc).map_err(|_| wrong())?,
             version: number(version).filter(|&v| v > 0).ok_or_else(wrong)?,
-            span: Span::new(number(start).ok_or_else(wrong)?, number(end).ok_or_else(wrong)?),
+            span: Span::new(
+                number(start).ok_or_else(wrong)?,
+                number(end).ok_or_else(wrong)?,
+            ),
         })
     }
 }
@@ -263,33 +281,57 @@ mod tests {
         let state = state(text);
         let check = |e: &Evidence, s: &SlotState| e.check(Some(s), text).unwrap_err();
         assert_eq!(good.check(Some(&state), text), Ok(()));
-        assert!(matches!(good.check(None, text), Err(EvidenceFault::UnknownDocument(_))));
+        assert!(matches!(
+            good.check(None, text),
+            Err(EvidenceFault::UnknownDocument(_))
+        ));
         let with = |change: fn(&mut SlotState)| {
             let mut s = state.clone();
             change(&mut s);
             s
         };
-        assert!(matches!(check(&good, &with(|s| s.active = false)), EvidenceFault::Withdrawn(_)));
-        assert!(matches!(check(&good, &with(|s| s.eligible = false)), EvidenceFault::Revoked(_)));
-        assert!(matches!(check(&good, &with(|s| s.version = 3)), EvidenceFault::OtherVersion { current: 3, .. }));
+        assert!(matches!(
+            check(&good, &with(|s| s.active = false)),
+            EvidenceFault::Withdrawn(_)
+        ));
+        assert!(matches!(
+            check(&good, &with(|s| s.eligible = false)),
+            EvidenceFault::Revoked(_)
+        ));
+        assert!(matches!(
+            check(&good, &with(|s| s.version = 3)),
+            EvidenceFault::OtherVersion { current: 3, .. }
+        ));
         assert!(matches!(
             check(&good, &with(|s| s.text_sha256 = TextDigest::of(b""))),
             EvidenceFault::OtherText(_)
         ));
-        assert!(matches!(good.check(Some(&state), "other"), Err(EvidenceFault::OtherText(_))));
+        assert!(matches!(
+            good.check(Some(&state), "other"),
+            Err(EvidenceFault::OtherText(_))
+        ));
         let bad = |change: fn(&mut Evidence)| {
             let mut e = good.clone();
             change(&mut e);
             check(&e, &state)
         };
-        assert!(matches!(bad(|e| e.quote.push('x')), EvidenceFault::QuoteDiffers(_)));
-        assert!(matches!(bad(|e| e.start = 1), EvidenceFault::IdentityDiffers(_)));
+        assert!(matches!(
+            bad(|e| e.quote.push('x')),
+            EvidenceFault::QuoteDiffers(_)
+        ));
+        assert!(matches!(
+            bad(|e| e.start = 1),
+            EvidenceFault::IdentityDiffers(_)
+        ));
         let moved = |e: &mut Evidence, span: Span| {
             (e.start, e.end, e.evidence_id.span) = (span.start, span.end, span);
         };
         let mut far = good.clone();
         moved(&mut far, Span::new(0, 999));
-        assert!(matches!(check(&far, &state), EvidenceFault::OutOfRange { .. }));
+        assert!(matches!(
+            check(&far, &state),
+            EvidenceFault::OutOfRange { .. }
+        ));
         moved(&mut far, Span::new(3, 3));
         assert!(matches!(check(&far, &state), EvidenceFault::EmptySpan(_)));
     }
@@ -298,7 +340,15 @@ mod tests {
     fn ids_are_read_from_the_right_and_strictly() {
         let id: EvidenceId = "a@b:c.txt@2:0:6".parse().unwrap();
         assert_eq!(id.doc_id.as_str(), "a@b:c.txt");
-        for bad in ["a@0:0:1", "a@1:01:2", "a@1:-1:2", "a@1:1.0:2", "a@1:1", "@1:1:2", "a@1:99999999999:2"] {
+        for bad in [
+            "a@0:0:1",
+            "a@1:01:2",
+            "a@1:-1:2",
+            "a@1:1.0:2",
+            "a@1:1",
+            "@1:1:2",
+            "a@1:99999999999:2",
+        ] {
             assert!(bad.parse::<EvidenceId>().is_err(), "{bad}");
         }
     }

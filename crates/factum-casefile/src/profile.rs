@@ -35,7 +35,9 @@ pub enum ProfileError {
         message: String,
     },
     /// A part names a claim field that the schema lacks.
-    #[error("profile {name:?}: {place} names the field {field:?}, which [claim.fields] does not have")]
+    #[error(
+        "profile {name:?}: {place} names the field {field:?}, which [claim.fields] does not have"
+    )]
     UnknownField {
         /// The profile.
         name: String,
@@ -319,7 +321,11 @@ impl Default for Extraction {
 }
 impl Default for Segments {
     fn default() -> Self {
-        Self { whole: false, min_chars: default_segment_min(), max_chars: default_segment_max() }
+        Self {
+            whole: false,
+            min_chars: default_segment_min(),
+            max_chars: default_segment_max(),
+        }
     }
 }
 impl Default for Tree {
@@ -361,13 +367,12 @@ impl Profile {
     ///
     /// # Errors
     /// See [`ProfileError`].
-    pub fn load(
-        name: &str,
-        find: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, ProfileError> {
+    pub fn load(name: &str, find: &dyn Fn(&str) -> Option<String>) -> Result<Self, ProfileError> {
         let table = load_table(name, find, 0)?;
-        let malformed =
-            |message: String| ProfileError::Malformed { name: name.to_owned(), message };
+        let malformed = |message: String| ProfileError::Malformed {
+            name: name.to_owned(),
+            message,
+        };
         let value = toml::Value::Table(table);
         let profile: Self = Self::deserialize(value).map_err(|e| malformed(e.to_string()))?;
         profile.checked(name)
@@ -390,7 +395,13 @@ impl Profile {
             let compiled = Regex::new(&rule.pattern).map_err(|error| ProfileError::Pattern {
                 name: name.to_owned(),
                 rule: rule.id.clone(),
-                message: error.to_string().lines().last().unwrap_or("").trim().to_owned(),
+                message: error
+                    .to_string()
+                    .lines()
+                    .last()
+                    .unwrap_or("")
+                    .trim()
+                    .to_owned(),
             })?;
             rule.compiled = Some(compiled);
         }
@@ -415,7 +426,12 @@ impl Profile {
     }
 
     fn check_fields(&self) -> Result<(), ProfileError> {
-        for field in self.extraction.sentence.iter().chain(&self.extraction.heading) {
+        for field in self
+            .extraction
+            .sentence
+            .iter()
+            .chain(&self.extraction.heading)
+        {
             self.require_field("[extraction]", field)?;
         }
         if let Some(ledger) = &self.ledger {
@@ -434,7 +450,10 @@ impl Profile {
     fn check_rule_fields(&self) -> Result<(), ProfileError> {
         for rule in &self.rules {
             let place = format!("rule {:?}", rule.id);
-            let groups = rule.compiled.iter().flat_map(|r| r.capture_names().flatten());
+            let groups = rule
+                .compiled
+                .iter()
+                .flat_map(|r| r.capture_names().flatten());
             for field in groups.chain(rule.set.keys().map(String::as_str)) {
                 self.require_field(&place, field)?;
             }
@@ -444,7 +463,10 @@ impl Profile {
 
     fn check_ranges(&self) -> Result<(), ProfileError> {
         let wrong = |message: &str| {
-            Err(ProfileError::Range { name: self.name.clone(), message: message.to_owned() })
+            Err(ProfileError::Range {
+                name: self.name.clone(),
+                message: message.to_owned(),
+            })
         };
         if self.claim.reads.is_empty() || self.claim.fields.is_empty() {
             return wrong("claim.reads and claim.fields need at least one entry");
@@ -456,7 +478,9 @@ impl Profile {
             return wrong("claim.max_claims and claim.max_evidence must be at least 1");
         }
         if self.segments.min_chars < 64 || self.segments.max_chars < 2 * self.segments.min_chars {
-            return wrong("segments.min_chars must be at least 64, and max_chars at least twice that");
+            return wrong(
+                "segments.min_chars must be at least 64, and max_chars at least twice that",
+            );
         }
         if self.tree.min < 2 || self.tree.max < 2 * self.tree.min || self.tree.max > 1_000 {
             return wrong("tree.min must be at least 2, and tree.max from twice that to 1000");
@@ -465,7 +489,9 @@ impl Profile {
             return wrong("tree.group must be at least 2");
         }
         if self.extraction.salient != Salient::Never && self.extraction.sentence.is_none() {
-            return wrong("extraction.salient needs extraction.sentence, the field that takes the sentence");
+            return wrong(
+                "extraction.salient needs extraction.sentence, the field that takes the sentence",
+            );
         }
         Ok(())
     }
@@ -487,7 +513,9 @@ impl Profile {
         let mut out = String::new();
         let mut rest = template.as_str();
         while let Some((before, after)) = rest.split_once('{') {
-            let Some((field, behind)) = after.split_once('}') else { break };
+            let Some((field, behind)) = after.split_once('}') else {
+                break;
+            };
             out.push_str(before);
             out.push_str(fields.get(field).map_or("", String::as_str));
             rest = behind;
@@ -507,21 +535,28 @@ impl Rule {
                 if trimmed.is_empty() {
                     return None;
                 }
-                let start = whole.start() + (whole.as_str().len() - whole.as_str().trim_start().len());
+                let start =
+                    whole.start() + (whole.as_str().len() - whole.as_str().trim_start().len());
                 let mut fields = self.set.clone();
                 for name in regex.capture_names().flatten() {
                     if let Some(group) = found.name(name) {
                         fields.insert(name.to_owned(), group.as_str().to_owned());
                     }
                 }
-                Some(RuleMatch { bytes: start..start + trimmed.len(), fields })
+                Some(RuleMatch {
+                    bytes: start..start + trimmed.len(),
+                    fields,
+                })
             })
         })
     }
 }
 
 fn placeholders(template: &str) -> impl Iterator<Item = &str> {
-    template.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(field, _)| field))
+    template
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}').map(|(field, _)| field))
 }
 
 fn load_table(
@@ -530,14 +565,26 @@ fn load_table(
     depth: u32,
 ) -> Result<toml::Table, ProfileError> {
     if depth > 8 {
-        return Err(ProfileError::Circle { name: name.to_owned() });
+        return Err(ProfileError::Circle {
+            name: name.to_owned(),
+        });
     }
-    let built_in = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
+    let built_in = BUILT_IN
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| (*text).to_owned());
     // A user's `narrative` that extends `narrative` means the built-in one.
-    let own = if depth > 0 && built_in.is_some() { None } else { find(name) };
+    let own = if depth > 0 && built_in.is_some() {
+        None
+    } else {
+        find(name)
+    };
     let text = own.or(built_in).ok_or_else(|| ProfileError::Unknown {
         name: name.to_owned(),
-        known: BUILT_IN.iter().map(|(known, _)| (*known).to_owned()).collect(),
+        known: BUILT_IN
+            .iter()
+            .map(|(known, _)| (*known).to_owned())
+            .collect(),
     })?;
     let malformed = |error: &toml::de::Error| ProfileError::Malformed {
         name: name.to_owned(),
@@ -588,22 +635,34 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named() {
-        let error = user("extends = \"narrative\"\n[tree]\nmaxx = 9\n").unwrap_err().to_string();
+        let error = user("extends = \"narrative\"\n[tree]\nmaxx = 9\n")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("maxx"), "{error}");
         let alone = include_str!("../profiles/narrative.toml").replace("salient =", "saliant =");
         let error = user(&alone).unwrap_err().to_string();
-        assert!(error.contains("saliant") && error.contains("line"), "{error}");
+        assert!(
+            error.contains("saliant") && error.contains("line"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_pattern_that_does_not_compile_names_its_rule() {
-        let error = user("extends = \"facts\"\n[[rules]]\nid = \"broken\"\npattern = '(?<value>'\n").unwrap_err();
-        assert!(matches!(&error, ProfileError::Pattern { rule, .. } if rule == "broken"), "{error}");
+        let error =
+            user("extends = \"facts\"\n[[rules]]\nid = \"broken\"\npattern = '(?<value>'\n")
+                .unwrap_err();
+        assert!(
+            matches!(&error, ProfileError::Pattern { rule, .. } if rule == "broken"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_group_that_is_no_field_is_refused() {
-        let error = user("extends = \"facts\"\n[[rules]]\nid = \"r\"\npattern = '(?<colour>red)'\n").unwrap_err();
+        let error =
+            user("extends = \"facts\"\n[[rules]]\nid = \"r\"\npattern = '(?<colour>red)'\n")
+                .unwrap_err();
         assert!(matches!(error, ProfileError::UnknownField { field, .. } if field == "colour"));
     }
 
@@ -612,16 +671,31 @@ mod tests {
         let profile = user("extends = \"narrative\"\n[extraction]\nleaf_claims = 2\n").unwrap();
         assert_eq!(profile.extraction.leaf_claims, 2);
         assert_eq!(profile.extraction.sentence.as_deref(), Some("statement"));
-        assert!(matches!(user("extends = \"mine\"").unwrap_err(), ProfileError::Circle { .. }));
-        assert!(matches!(user("extends = \"nope\"").unwrap_err(), ProfileError::Unknown { .. }));
+        assert!(matches!(
+            user("extends = \"mine\"").unwrap_err(),
+            ProfileError::Circle { .. }
+        ));
+        assert!(matches!(
+            user("extends = \"nope\"").unwrap_err(),
+            ProfileError::Unknown { .. }
+        ));
     }
 
     #[test]
     fn label_lines_become_facts_and_quoted_ones_do_not() {
         let facts = Profile::built_in("facts").unwrap();
         let text = "Dear all,\r\nDate of loss: 3 March 2026\r\n- **Cause**: hose\r\n> Status: approved\r\n\"Status: approved\"\r\n";
-        let found: Vec<_> = facts.rules[0].matches(text).map(|m| (m.fields["field"].clone(), m.fields["value"].clone())).collect();
-        assert_eq!(found, [("Date of loss".into(), "3 March 2026".into()), ("Cause".into(), "hose".into())]);
+        let found: Vec<_> = facts.rules[0]
+            .matches(text)
+            .map(|m| (m.fields["field"].clone(), m.fields["value"].clone()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("Date of loss".into(), "3 March 2026".into()),
+                ("Cause".into(), "hose".into())
+            ]
+        );
         let claim: Fields = [("value".to_owned(), "A sentence.".to_owned())].into();
         assert_eq!(facts.read(&claim), "A sentence.");
     }

@@ -40,7 +40,11 @@ impl Slot {
         let mut text = format!("{whole:08x}");
         if !fraction.is_empty() {
             text.push('.');
-            text.extend(fraction.iter().map(|&d| char::from_digit(u32::from(d), 16).unwrap_or('0')));
+            text.extend(
+                fraction
+                    .iter()
+                    .map(|&d| char::from_digit(u32::from(d), 16).unwrap_or('0')),
+            );
         }
         Self(text)
     }
@@ -51,13 +55,15 @@ impl Slot {
     pub fn between(low: Option<&Self>, high: Option<&Self>, count: usize) -> Vec<Self> {
         let wanted = u32::try_from(count).unwrap_or(u32::MAX);
         match (low, high) {
-            (None, None) => (0..wanted).map(|n| Self::from_parts(FIRST + n, &[])).collect(),
-            (Some(low), None) if u32::MAX - low.whole() > wanted => {
-                (1..=wanted).map(|n| Self::from_parts(low.whole() + n, &[])).collect()
-            }
-            (None, Some(high)) if high.whole() > wanted => {
-                (0..wanted).map(|n| Self::from_parts(high.whole() - wanted + n, &[])).collect()
-            }
+            (None, None) => (0..wanted)
+                .map(|n| Self::from_parts(FIRST + n, &[]))
+                .collect(),
+            (Some(low), None) if u32::MAX - low.whole() > wanted => (1..=wanted)
+                .map(|n| Self::from_parts(low.whole() + n, &[]))
+                .collect(),
+            (None, Some(high)) if high.whole() > wanted => (0..wanted)
+                .map(|n| Self::from_parts(high.whole() - wanted + n, &[]))
+                .collect(),
             _ => {
                 let mut slots = Vec::with_capacity(count);
                 bisect(low, high, count, &mut slots);
@@ -82,9 +88,10 @@ fn middle(low: Option<&Slot>, high: Option<&Slot>) -> Slot {
     let low_whole = low.map_or(0, Slot::whole);
     let low_fraction = low.map(Slot::fraction).unwrap_or_default();
     match high {
-        Some(high) if high.whole() == low_whole => {
-            Slot::from_parts(low_whole, &between_fractions(&low_fraction, Some(&high.fraction())))
-        }
+        Some(high) if high.whole() == low_whole => Slot::from_parts(
+            low_whole,
+            &between_fractions(&low_fraction, Some(&high.fraction())),
+        ),
         Some(high) if high.whole() - low_whole > 1 => {
             Slot::from_parts(low_whole + (high.whole() - low_whole) / 2, &[])
         }
@@ -120,7 +127,10 @@ fn between_fractions(low: &[u8], high: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn hex_value(byte: u8) -> u8 {
-    char::from(byte).to_digit(16).and_then(|d| u8::try_from(d).ok()).unwrap_or(0)
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|d| u8::try_from(d).ok())
+        .unwrap_or(0)
 }
 
 impl FromStr for Slot {
@@ -130,7 +140,9 @@ impl FromStr for Slot {
         let wrong = || SlotError(text.chars().take(80).collect());
         let is_hex = |s: &str| s.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let (whole, fraction) = match text.split_once('.') {
-            Some((whole, fraction)) if !fraction.is_empty() && !fraction.ends_with('0') => (whole, fraction),
+            Some((whole, fraction)) if !fraction.is_empty() && !fraction.ends_with('0') => {
+                (whole, fraction)
+            }
             Some(_) => return Err(wrong()),
             None => (text, ""),
         };
@@ -196,7 +208,14 @@ mod tests {
 
     #[test]
     fn malformed_slots_are_refused() {
-        for bad in ["", "8000000", "80000000.", "80000000.10", "8000000G", "80000000.g"] {
+        for bad in [
+            "",
+            "8000000",
+            "80000000.",
+            "80000000.10",
+            "8000000G",
+            "80000000.g",
+        ] {
             assert!(bad.parse::<Slot>().is_err(), "{bad}");
         }
     }

@@ -69,8 +69,10 @@ impl Snapshot {
         for event in events.into_iter().take_while(|event| event.number <= at) {
             apply(event, principal, &mut documents, &mut whole_case);
         }
-        let mut slots: Vec<SlotState> =
-            documents.into_iter().filter_map(|(id, document)| slot_state(id, document)).collect();
+        let mut slots: Vec<SlotState> = documents
+            .into_iter()
+            .filter_map(|(id, document)| slot_state(id, document))
+            .collect();
         slots.sort_by(|a, b| a.slot.cmp(&b.slot));
         Self { slots }
     }
@@ -83,13 +85,21 @@ fn apply<'e>(
     whole_case: &mut Option<u64>,
 ) {
     match &event.kind {
-        EventKind::Published { doc_id, version, text_sha256, slot } => {
+        EventKind::Published {
+            doc_id,
+            version,
+            text_sha256,
+            slot,
+        } => {
             let new = || Document {
                 slot: slot.clone(),
                 version: *version,
                 text_sha256: *text_sha256,
                 active: true,
-                access: whole_case.map(|revision| Access { revision, frozen: None }),
+                access: whole_case.map(|revision| Access {
+                    revision,
+                    frozen: None,
+                }),
             };
             let document = documents.entry(doc_id).or_insert_with(new);
             document.version = *version;
@@ -107,7 +117,10 @@ fn apply<'e>(
                 *whole_case = Some(event.number);
             }
             for document in concerned(documents, doc_id.as_ref()) {
-                document.access = Some(Access { revision: event.number, frozen: None });
+                document.access = Some(Access {
+                    revision: event.number,
+                    frozen: None,
+                });
             }
         }
         EventKind::Revoked { doc_id, from } if from == principal => {
@@ -136,13 +149,18 @@ fn concerned<'a>(
     documents: &'a mut BTreeMap<&DocumentId, Document>,
     only: Option<&'a DocumentId>,
 ) -> impl Iterator<Item = &'a mut Document> {
-    documents.iter_mut().filter(move |(id, _)| only.is_none_or(|only| only == **id)).map(|(_, d)| d)
+    documents
+        .iter_mut()
+        .filter(move |(id, _)| only.is_none_or(|only| only == **id))
+        .map(|(_, d)| d)
 }
 
 fn slot_state(doc_id: &DocumentId, document: Document) -> Option<SlotState> {
     let access = document.access?;
     let (version, text_sha256, active) =
-        access.frozen.unwrap_or((document.version, document.text_sha256, document.active));
+        access
+            .frozen
+            .unwrap_or((document.version, document.text_sha256, document.active));
     Some(SlotState {
         slot: document.slot,
         doc_id: doc_id.clone(),
@@ -168,7 +186,12 @@ mod tests {
         kinds
             .into_iter()
             .zip(1..)
-            .map(|(kind, number)| Event { number, at: 0, by: who("local"), kind })
+            .map(|(kind, number)| Event {
+                number,
+                at: 0,
+                by: who("local"),
+                kind,
+            })
             .collect()
     }
     fn publish(doc: &str, version: u32) -> EventKind {
@@ -180,16 +203,30 @@ mod tests {
         }
     }
     fn grant(doc: Option<&str>) -> EventKind {
-        EventKind::Granted { doc_id: doc.map(id), to: who("ann") }
+        EventKind::Granted {
+            doc_id: doc.map(id),
+            to: who("ann"),
+        }
     }
     fn revoke(doc: Option<&str>) -> EventKind {
-        EventKind::Revoked { doc_id: doc.map(id), from: who("ann") }
+        EventKind::Revoked {
+            doc_id: doc.map(id),
+            from: who("ann"),
+        }
     }
     fn states(events: &[Event], principal: &str) -> Vec<(String, u32, bool, bool, u64)> {
         Snapshot::fold(events, &who("local"), &who(principal), u64::MAX)
             .slots
             .into_iter()
-            .map(|s| (s.doc_id.to_string(), s.version, s.active, s.eligible, s.access_revision))
+            .map(|s| {
+                (
+                    s.doc_id.to_string(),
+                    s.version,
+                    s.active,
+                    s.eligible,
+                    s.access_revision,
+                )
+            })
             .collect()
     }
 
@@ -205,7 +242,10 @@ mod tests {
         let events = history(vec![publish("a", 1), grant(None), publish("b", 1)]);
         assert_eq!(
             states(&events, "ann"),
-            [("a".into(), 1, true, true, 2), ("b".into(), 1, true, true, 2)]
+            [
+                ("a".into(), 1, true, true, 2),
+                ("b".into(), 1, true, true, 2)
+            ]
         );
     }
 

@@ -59,7 +59,10 @@ pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Sup
     };
     for rule in &profile.rules {
         for quote in quotes {
-            if rule.matches(quote).any(|found| found.bytes == (0..quote.len()) && found.fields == *fields) {
+            if rule
+                .matches(quote)
+                .any(|found| found.bytes == (0..quote.len()) && found.fields == *fields)
+            {
                 return support(Verdict::Supported, Method::FactLine, &rule.id);
             }
         }
@@ -70,7 +73,15 @@ pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Sup
         return support(Verdict::Supported, Method::Verbatim, "");
     }
     if profile.rules.is_empty() && profile.sentence_field().is_none() {
-        return support(Verdict::Unchecked, Method::None, "the profile has no check for such claims");
+        return support(
+            Verdict::Unchecked,
+            Method::None,
+            "the profile has no check for such claims",
+        );
     }
-    support(Verdict::Unsupported, Method::None, "no cited quote states this")
+    support(
+        Verdict::Unsupported,
+        Method::None,
+        "no cited quote states this",
+    )
 }

@@ -18,7 +18,10 @@ fn main() {
 }
 
 const DOCUMENTS: u64 = 2_000;
-const OPTIONS: BuildOptions = BuildOptions { full: false, generator: Generator::Extractive };
+const OPTIONS: BuildOptions = BuildOptions {
+    full: false,
+    generator: Generator::Extractive,
+};
 
 struct Desk {
     runtime: Runtime,
@@ -31,23 +34,47 @@ struct Desk {
 fn desk() -> Desk {
     let runtime = Runtime::new().expect("a runtime");
     let folder = tempfile::tempdir().expect("a folder");
-    let (owner, case) = (PrincipalId::new(OWNER).expect("an id"), CaseId::new("case").expect("an id"));
+    let (owner, case) = (
+        PrincipalId::new(OWNER).expect("an id"),
+        CaseId::new("case").expect("an id"),
+    );
     let workspace = runtime.block_on(async {
-        let workspace = Workspace::init(folder.path(), Arc::new(|| 0)).await.expect("a workspace");
-        workspace.new_case(&owner, &case, None, "narrative").await.expect("a case file");
-        let files: Vec<_> = (0..DOCUMENTS).map(|n| file(n, n).expect("a document")).collect();
-        workspace.add(&owner, &case, &files, None).await.expect("published");
-        workspace.build(&case, &owner, OPTIONS, &Unwatched).await.expect("built");
+        let workspace = Workspace::init(folder.path(), Arc::new(|| 0))
+            .await
+            .expect("a workspace");
+        workspace
+            .new_case(&owner, &case, None, "narrative")
+            .await
+            .expect("a case file");
+        let files: Vec<_> = (0..DOCUMENTS)
+            .map(|n| file(n, n).expect("a document"))
+            .collect();
+        workspace
+            .add(&owner, &case, &files, None)
+            .await
+            .expect("published");
+        workspace
+            .build(&case, &owner, OPTIONS, &Unwatched)
+            .await
+            .expect("built");
         workspace
     });
-    Desk { runtime, workspace, owner, case, _folder: folder }
+    Desk {
+        runtime,
+        workspace,
+        owner,
+        case,
+        _folder: folder,
+    }
 }
 
 #[divan::bench]
 fn serve(bencher: Bencher<'_, '_>) {
     let desk = desk();
     bencher.bench_local(|| {
-        desk.runtime.block_on(desk.workspace.serve(&desk.case, &desk.owner, None)).expect("served")
+        desk.runtime
+            .block_on(desk.workspace.serve(&desk.case, &desk.owner, None))
+            .expect("served")
     });
 }
 
@@ -59,9 +86,18 @@ fn edit_build_and_serve(bencher: Bencher<'_, '_>) {
         desk.runtime.block_on(async {
             let (id, _) = file(700, 700).expect("a document");
             let (_, edited) = file(700, text.fetch_add(1, Ordering::Relaxed)).expect("a document");
-            desk.workspace.add(&desk.owner, &desk.case, &[(id, edited)], None).await.expect("published");
-            desk.workspace.build(&desk.case, &desk.owner, OPTIONS, &Unwatched).await.expect("built");
-            desk.workspace.serve(&desk.case, &desk.owner, None).await.expect("served")
+            desk.workspace
+                .add(&desk.owner, &desk.case, &[(id, edited)], None)
+                .await
+                .expect("published");
+            desk.workspace
+                .build(&desk.case, &desk.owner, OPTIONS, &Unwatched)
+                .await
+                .expect("built");
+            desk.workspace
+                .serve(&desk.case, &desk.owner, None)
+                .await
+                .expect("served")
         })
     });
 }

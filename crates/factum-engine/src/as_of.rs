@@ -43,8 +43,12 @@ impl Workspace {
         let mut tx = self.repository.read().await?;
         let permitted_now = permitted(&mut tx, case_id, principal).await?;
         let case = permitted_now.case.clone();
-        let events: Vec<Event> =
-            tx.events_after(case.case_no, 0).await?.into_iter().map(|(event, _)| event).collect();
+        let events: Vec<Event> = tx
+            .events_after(case.case_no, 0)
+            .await?
+            .into_iter()
+            .map(|(event, _)| event)
+            .collect();
         let (event, until) = locate(&events, case.created_at, moment)?;
         let refused = |status, message: &str, built_event| AsOf {
             event,
@@ -65,7 +69,11 @@ impl Workspace {
             .into_iter()
             .rfind(|run| run.new.event <= event && run.finished_at.is_some_and(|at| at <= until));
         let Some(run) = newest else {
-            return Ok(refused(RefusalStatus::Absent, "no summary had been built by then", None));
+            return Ok(refused(
+                RefusalStatus::Absent,
+                "no summary had been built by then",
+                None,
+            ));
         };
         let owner = PrincipalId::new(OWNER)?;
         let then = Snapshot::fold(&events, &owner, principal, event);
@@ -77,7 +85,14 @@ impl Workspace {
             ));
         }
         let (file, permitted) = run_file(&mut tx, &run, principal).await?;
-        require_visible(&mut tx, &permitted, principal, &file.snapshot, "what was current then").await?;
+        require_visible(
+            &mut tx,
+            &permitted,
+            principal,
+            &file.snapshot,
+            "what was current then",
+        )
+        .await?;
         self.history_summary(run, file, event, case.title)
     }
 
@@ -99,7 +114,10 @@ impl Workspace {
                 event,
                 built_event: Some(run.new.event),
             };
-            return Ok(AsOf { event, served: Served::Refused(refusal) });
+            return Ok(AsOf {
+                event,
+                served: Served::Refused(refusal),
+            });
         }
         Ok(AsOf {
             event,
@@ -112,7 +130,11 @@ impl Workspace {
                 status: root.status,
                 generator: run.new.generator,
                 built_at: run.finished_at.unwrap_or(run.new.started_at),
-                claims: root.claims.into_iter().map(|c| (profile.read(&c.fields), c)).collect(),
+                claims: root
+                    .claims
+                    .into_iter()
+                    .map(|c| (profile.read(&c.fields), c))
+                    .collect(),
                 evidence: root.evidence,
                 withheld: root.withheld.len(),
                 documents,
@@ -125,18 +147,25 @@ impl Workspace {
 fn locate(events: &[Event], created_at: i64, moment: Moment) -> Result<(u64, i64), EngineError> {
     let last = events.last().map_or(0, |event| event.number);
     match moment {
-        Moment::Event(number) if number > last => {
-            Err(EngineError::BadMoment(format!("there is no event {number} yet; the latest is {last}")))
-        }
+        Moment::Event(number) if number > last => Err(EngineError::BadMoment(format!(
+            "there is no event {number} yet; the latest is {last}"
+        ))),
         Moment::Event(number) => {
-            let next = events.iter().find(|event| event.number > number).map_or(i64::MAX, |event| event.at);
+            let next = events
+                .iter()
+                .find(|event| event.number > number)
+                .map_or(i64::MAX, |event| event.at);
             Ok((number, next))
         }
-        Moment::Time(time) if time < created_at => {
-            Err(EngineError::BadMoment("the case file did not exist at that date".to_owned()))
-        }
+        Moment::Time(time) if time < created_at => Err(EngineError::BadMoment(
+            "the case file did not exist at that date".to_owned(),
+        )),
         Moment::Time(time) => {
-            let event = events.iter().rev().find(|event| event.at <= time).map_or(0, |event| event.number);
+            let event = events
+                .iter()
+                .rev()
+                .find(|event| event.at <= time)
+                .map_or(0, |event| event.number);
             Ok((event, time))
         }
     }

@@ -215,8 +215,15 @@ impl Workspace {
         let mut tree = match tree {
             Some(tree) => tree,
             None => {
-                let head = tx.head(case_no, principal, Some(options.generator.name())).await?;
-                let plan = PlanFor { permitted: &permitted, principal, profile: &profile, context: &context };
+                let head = tx
+                    .head(case_no, principal, Some(options.generator.name()))
+                    .await?;
+                let plan = PlanFor {
+                    permitted: &permitted,
+                    principal,
+                    profile: &profile,
+                    context: &context,
+                };
                 plan.current_tree(tx, head.as_ref()).await?
             }
         };
@@ -280,7 +287,12 @@ async fn missing(
 ) -> Result<Vec<Todo>, EngineError> {
     let fresh = full || !tx.has_results(case_no).await?;
     let mut todo = Vec::new();
-    if !fresh && !tx.results_known(case_no, &[tree.root], None).await?.is_empty() {
+    if !fresh
+        && !tx
+            .results_known(case_no, &[tree.root], None)
+            .await?
+            .is_empty()
+    {
         return Ok(todo);
     }
     // Depth first; a node is pushed to `todo` when all below it are.
@@ -294,8 +306,17 @@ async fn missing(
         fetch(tx, case_no, &mut tree.cache, key).await?;
         let page = cached(&tree.cache, key)?;
         let keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
-        let known = if fresh { HashMap::new() } else { tx.results_known(case_no, &keys, None).await? };
-        for entry in page.entries.iter().rev().filter(|entry| !known.contains_key(&entry.key())) {
+        let known = if fresh {
+            HashMap::new()
+        } else {
+            tx.results_known(case_no, &keys, None).await?
+        };
+        for entry in page
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| !known.contains_key(&entry.key()))
+        {
             match entry {
                 Entry::Node(node) => open.push((node.key, false)),
                 Entry::Leaf(leaf) => todo.push(Todo::Leaf((**leaf).clone())),
@@ -322,11 +343,14 @@ impl Job<'_> {
         // The run has no number yet; a full build of this size makes all its children itself.
         let scope = self.options.full.then_some(i64::MAX);
         let made = self.make_leaves(&mut tx, todo).await?;
-        let made = self.make_reductions(&mut tx, todo, made, &mut pending, scope).await?;
+        let made = self
+            .make_reductions(&mut tx, todo, made, &mut pending, scope)
+            .await?;
         tx.close().await?;
         let mut tx = self.workspace.repository.write().await?;
         let run = self.open_run(&mut tx).await?;
-        tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made).await?;
+        tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made)
+            .await?;
         let report = self.close_run(&mut tx, run, todo.len() as u64).await?;
         tx.commit().await?;
         Ok(report)
@@ -354,10 +378,13 @@ impl Job<'_> {
                 return Ok(None);
             }
             let made = self.make_leaves(&mut tx, group).await?;
-            let made = self.make_reductions(&mut tx, group, made, &mut pending, run.scope).await?;
+            let made = self
+                .make_reductions(&mut tx, group, made, &mut pending, run.scope)
+                .await?;
             tx.close().await?;
             let mut tx = self.workspace.repository.write().await?;
-            tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made).await?;
+            tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made)
+                .await?;
             tx.commit().await?;
             done += group.len() as u64;
             watcher.progress(done, all);
@@ -399,15 +426,25 @@ impl Job<'_> {
             started_at: self.workspace.now(),
         };
         let (run_no, run_id) = tx.insert_run(&run).await?;
-        Ok(Run { run_no, run_id, scope: self.options.full.then_some(run_no) })
+        Ok(Run {
+            run_no,
+            run_id,
+            scope: self.options.full.then_some(run_no),
+        })
     }
 
     /// Records the run's end and moves the head.
     async fn close_run(self, tx: &mut Tx, run: Run, made: u64) -> Result<BuildReport, EngineError> {
         let case = &self.permitted.case;
-        let root = tx.result(case.case_no, &self.tree.root, run.scope).await?.ok_or_else(|| {
-            StoreError::Damaged(format!("the result of root {} is gone right after it was made", self.tree.root))
-        })?;
+        let root = tx
+            .result(case.case_no, &self.tree.root, run.scope)
+            .await?
+            .ok_or_else(|| {
+                StoreError::Damaged(format!(
+                    "the result of root {} is gone right after it was made",
+                    self.tree.root
+                ))
+            })?;
         let now = self.workspace.now();
         let counts = Counts {
             nodes: self.nodes,
@@ -415,7 +452,11 @@ impl Job<'_> {
             reused: self.nodes.saturating_sub(made),
             ..Counts::default()
         };
-        let documents = cached(&self.tree.cache, self.tree.root)?.counts.first().copied().unwrap_or(0);
+        let documents = cached(&self.tree.cache, self.tree.root)?
+            .counts
+            .first()
+            .copied()
+            .unwrap_or(0);
         let report = BuildReport {
             run_id: run.run_id,
             status: root.result.status,
@@ -426,7 +467,8 @@ impl Job<'_> {
             plan_seconds: self.plan_seconds,
             seconds: self.begun.elapsed().as_secs_f64(),
         };
-        tx.finish_run(run.run_no, now, &serde_json::to_string(&report)?).await?;
+        tx.finish_run(run.run_no, now, &serde_json::to_string(&report)?)
+            .await?;
         let built = Built {
             root: self.tree.root,
             event: case.last_event,
@@ -435,14 +477,23 @@ impl Job<'_> {
             at: now,
             documents: documents.into(),
         };
-        tx.save_built(case.case_no, self.principal, self.options.generator.name(), &built).await?;
+        tx.save_built(
+            case.case_no,
+            self.principal,
+            self.options.generator.name(),
+            &built,
+        )
+        .await?;
         Ok(report)
     }
 
     async fn make_leaves(&self, tx: &mut Tx, group: &[Todo]) -> Result<Made, EngineError> {
         let leaves: Vec<&LeafEntry> = leaves_of(group).collect();
-        let digests: BTreeSet<TextDigest> =
-            leaves.iter().filter(|leaf| leaf.segment.is_some()).map(|leaf| leaf.state.text_sha256).collect();
+        let digests: BTreeSet<TextDigest> = leaves
+            .iter()
+            .filter(|leaf| leaf.segment.is_some())
+            .map(|leaf| leaf.state.text_sha256)
+            .collect();
         let texts = tx.texts(&digests.into_iter().collect::<Vec<_>>()).await?;
         let profile = &self.profile;
         let indexed: HashMap<&TextDigest, (&str, CodePointIndex)> = texts
@@ -453,13 +504,23 @@ impl Job<'_> {
             .par_iter()
             .map(|leaf| {
                 let Some(segment) = leaf.segment else {
-                    return Ok((leaf.key, Arc::new(NodeResult::empty(NodeStatus::Ineligible))));
+                    return Ok((
+                        leaf.key,
+                        Arc::new(NodeResult::empty(NodeStatus::Ineligible)),
+                    ));
                 };
                 let (text, index) = &indexed[&leaf.state.text_sha256];
-                let text = index
-                    .slice(text, segment)
-                    .map_err(|error| StoreError::Damaged(format!("segment of {}: {error}", leaf.state.doc_id)))?;
-                let result = extract_leaf(profile, LeafInput { state: &leaf.state, segment, text });
+                let text = index.slice(text, segment).map_err(|error| {
+                    StoreError::Damaged(format!("segment of {}: {error}", leaf.state.doc_id))
+                })?;
+                let result = extract_leaf(
+                    profile,
+                    LeafInput {
+                        state: &leaf.state,
+                        segment,
+                        text,
+                    },
+                );
                 Ok((leaf.key, Arc::new(result)))
             })
             .collect()
@@ -469,15 +530,25 @@ impl Job<'_> {
     async fn still_eligible(&self, tx: &mut Tx, group: &[Todo]) -> Result<bool, EngineError> {
         let planned = &self.permitted.case;
         let now = tx.case_by_no(planned.case_no).await?;
-        if now.as_ref().is_none_or(|now| now.last_event == planned.last_event) {
+        if now
+            .as_ref()
+            .is_none_or(|now| now.last_event == planned.last_event)
+        {
             return Ok(now.is_some());
         }
         let permitted = permitted(tx, &planned.case_id, self.principal).await?;
-        let wanted: BTreeSet<_> =
-            leaves_of(group).filter(|leaf| leaf.segment.is_some()).map(|leaf| &leaf.state.doc_id).collect();
+        let wanted: BTreeSet<_> = leaves_of(group)
+            .filter(|leaf| leaf.segment.is_some())
+            .map(|leaf| &leaf.state.doc_id)
+            .collect();
         let wanted: Vec<_> = wanted.into_iter().collect();
         let found = tx
-            .principal_documents_of(planned.case_no, self.principal.as_str(), permitted.access.case, &wanted)
+            .principal_documents_of(
+                planned.case_no,
+                self.principal.as_str(),
+                permitted.access.case,
+                &wanted,
+            )
             .await?;
         Ok(found.len() == wanted.len() && found.iter().all(|document| document.state.eligible))
     }
@@ -515,12 +586,18 @@ impl Job<'_> {
         if self.profile.tree.children == ChildOrder::KeyOrder {
             keys.sort_unstable();
         }
-        let absent: Vec<NodeKey> = keys.iter().filter(|key| !pending.contains_key(key)).copied().collect();
+        let absent: Vec<NodeKey> = keys
+            .iter()
+            .filter(|key| !pending.contains_key(key))
+            .copied()
+            .collect();
         for stored in tx.results(case_no, &absent, scope).await? {
             pending.insert(stored.key, Arc::new(stored.result));
         }
-        let children: Option<Vec<&NodeResult>> =
-            keys.iter().map(|key| pending.get(key).map(AsRef::as_ref)).collect();
+        let children: Option<Vec<&NodeResult>> = keys
+            .iter()
+            .map(|key| pending.get(key).map(AsRef::as_ref))
+            .collect();
         let children = children
             .ok_or_else(|| StoreError::Damaged(format!("a child of node {key} has no result")))?;
         let result = reduce(&self.profile, &children);
@@ -538,6 +615,11 @@ fn leaves_of(group: &[Todo]) -> impl Iterator<Item = &LeafEntry> {
     })
 }
 
-fn cached(cache: &PageCache, key: NodeKey) -> Result<std::sync::Arc<factum_graph::Page>, StoreError> {
-    cache.get(&key).map_err(|missing| StoreError::Damaged(missing.to_string()))
+fn cached(
+    cache: &PageCache,
+    key: NodeKey,
+) -> Result<std::sync::Arc<factum_graph::Page>, StoreError> {
+    cache
+        .get(&key)
+        .map_err(|missing| StoreError::Damaged(missing.to_string()))
 }

@@ -128,7 +128,12 @@ impl Workspace {
             .map(|(event, _)| event)
             .filter(|event| event.number <= from.new.event.max(to.new.event))
             .collect();
-        let now: Vec<Event> = tx.events_after(case_no, 0).await?.into_iter().map(|(event, _)| event).collect();
+        let now: Vec<Event> = tx
+            .events_after(case_no, 0)
+            .await?
+            .into_iter()
+            .map(|(event, _)| event)
+            .collect();
         let causes = Causes {
             events: &events,
             later: &now,
@@ -144,7 +149,9 @@ impl Workspace {
         diff.removed_hidden = old_hidden
             .iter()
             .filter(|claim| !still.contains(&claim.fields))
-            .map(|claim| HiddenChange { cause: causes.of_hidden(claim, is_owner(caller)) })
+            .map(|claim| HiddenChange {
+                cause: causes.of_hidden(claim, is_owner(caller)),
+            })
             .collect();
         (diff.from, diff.to) = (from.run_id, to.run_id);
         (diff.from_event, diff.to_event) = (from.new.event, to.new.event);
@@ -159,7 +166,9 @@ async fn last_two(
 ) -> Result<(RunRow, RunRow), EngineError> {
     let mut runs = tx.runs(permitted.case.case_no, caller).await?;
     runs.retain(|run| run.finished_at.is_some());
-    let to = runs.pop().ok_or_else(|| EngineError::UnknownRun("the last".to_owned()))?;
+    let to = runs
+        .pop()
+        .ok_or_else(|| EngineError::UnknownRun("the last".to_owned()))?;
     let from = runs
         .iter()
         .rfind(|run| run.new.root != to.new.root)
@@ -169,8 +178,14 @@ async fn last_two(
 }
 
 fn pair(profile: &Profile, old: Vec<&Claim>, new: Vec<&Claim>, causes: &Causes<'_>) -> SummaryDiff {
-    let mut old = Side { matched: vec![false; old.len()], claims: old };
-    let mut new = Side { matched: vec![false; new.len()], claims: new };
+    let mut old = Side {
+        matched: vec![false; old.len()],
+        claims: old,
+    };
+    let mut new = Side {
+        matched: vec![false; new.len()],
+        claims: new,
+    };
     let mut diff = SummaryDiff {
         from: String::new(),
         to: String::new(),
@@ -186,12 +201,19 @@ fn pair(profile: &Profile, old: Vec<&Claim>, new: Vec<&Claim>, causes: &Causes<'
     let change = |before: Option<&Claim>, after: Option<&Claim>| ClaimChange {
         before: before.map(|claim| profile.read(&claim.fields)),
         after: after.map(|claim| profile.read(&claim.fields)),
-        evidence: after.or(before).map(|claim| claim.evidence.clone()).unwrap_or_default(),
+        evidence: after
+            .or(before)
+            .map(|claim| claim.evidence.clone())
+            .unwrap_or_default(),
         cause: causes.of(before, after),
     };
     // The same fields.
-    let by_fields: HashMap<&Fields, usize> =
-        new.claims.iter().enumerate().map(|(n, claim)| (&claim.fields, n)).collect();
+    let by_fields: HashMap<&Fields, usize> = new
+        .claims
+        .iter()
+        .enumerate()
+        .map(|(n, claim)| (&claim.fields, n))
+        .collect();
     for n in 0..old.claims.len() {
         if let Some(&m) = by_fields.get(&old.claims[n].fields)
             && !new.matched[m]
@@ -200,7 +222,8 @@ fn pair(profile: &Profile, old: Vec<&Claim>, new: Vec<&Claim>, causes: &Causes<'
             if places(old.claims[n]) == places(new.claims[m]) {
                 diff.unchanged += 1;
             } else {
-                diff.moved.push(change(Some(old.claims[n]), Some(new.claims[m])));
+                diff.moved
+                    .push(change(Some(old.claims[n]), Some(new.claims[m])));
             }
         }
     }
@@ -209,26 +232,54 @@ fn pair(profile: &Profile, old: Vec<&Claim>, new: Vec<&Claim>, causes: &Causes<'
     for (_, n, m) in best_first {
         if !old.matched[n] && !new.matched[m] {
             (old.matched[n], new.matched[m]) = (true, true);
-            diff.changed.push(change(Some(old.claims[n]), Some(new.claims[m])));
+            diff.changed
+                .push(change(Some(old.claims[n]), Some(new.claims[m])));
         }
     }
-    let rest = |side: &Side<'_>| -> Vec<usize> { (0..side.claims.len()).filter(|&n| !side.matched[n]).collect() };
-    diff.removed = rest(&old).into_iter().map(|n| change(Some(old.claims[n]), None)).collect();
-    diff.added = rest(&new).into_iter().map(|n| change(None, Some(new.claims[n]))).collect();
+    let rest = |side: &Side<'_>| -> Vec<usize> {
+        (0..side.claims.len())
+            .filter(|&n| !side.matched[n])
+            .collect()
+    };
+    diff.removed = rest(&old)
+        .into_iter()
+        .map(|n| change(Some(old.claims[n]), None))
+        .collect();
+    diff.added = rest(&new)
+        .into_iter()
+        .map(|n| change(None, Some(new.claims[n])))
+        .collect();
     diff
 }
 
 /// Documents and places cited, whatever the version.
 fn places(claim: &Claim) -> BTreeSet<(&DocumentId, u32, u32)> {
-    claim.evidence.iter().map(|id| (&id.doc_id, id.span.start, id.span.end)).collect()
+    claim
+        .evidence
+        .iter()
+        .map(|id| (&id.doc_id, id.span.start, id.span.end))
+        .collect()
 }
 
 /// Pairs of unmatched claims that speak of the same thing, most alike first.
 fn near_pairs(profile: &Profile, old: &Side<'_>, new: &Side<'_>) -> Vec<(u32, usize, usize)> {
     let mut pairs = Vec::new();
-    for (n, before) in old.claims.iter().enumerate().filter(|(n, _)| !old.matched[*n]) {
-        for (m, after) in new.claims.iter().enumerate().filter(|(m, _)| !new.matched[*m]) {
-            let same_document = before.evidence.iter().any(|a| after.evidence.iter().any(|b| a.doc_id == b.doc_id));
+    for (n, before) in old
+        .claims
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| !old.matched[*n])
+    {
+        for (m, after) in new
+            .claims
+            .iter()
+            .enumerate()
+            .filter(|(m, _)| !new.matched[*m])
+        {
+            let same_document = before
+                .evidence
+                .iter()
+                .any(|a| after.evidence.iter().any(|b| a.doc_id == b.doc_id));
             if !same_document {
                 continue;
             }
@@ -257,7 +308,9 @@ fn same_fact(profile: &Profile, a: &Fields, b: &Fields) -> bool {
 /// Shared words over all words (Jaccard), in parts per million.
 fn likeness(a: &str, b: &str) -> u32 {
     let words = |text: &str| -> BTreeSet<String> {
-        unicode_segmentation::UnicodeSegmentation::unicode_words(text).map(str::to_lowercase).collect()
+        unicode_segmentation::UnicodeSegmentation::unicode_words(text)
+            .map(str::to_lowercase)
+            .collect()
     };
     let (a, b) = (words(a), words(b));
     let (shared, all) = (a.intersection(&b).count(), a.union(&b).count());
@@ -275,16 +328,27 @@ struct Causes<'e> {
 
 impl Causes<'_> {
     fn of(&self, before: Option<&Claim>, after: Option<&Claim>) -> Cause {
-        let documents: BTreeSet<&DocumentId> =
-            before.iter().chain(&after).flat_map(|claim| &claim.evidence).map(|id| &id.doc_id).collect();
+        let documents: BTreeSet<&DocumentId> = before
+            .iter()
+            .chain(&after)
+            .flat_map(|claim| &claim.evidence)
+            .map(|id| &id.doc_id)
+            .collect();
         if let Some(event) = self.last(self.events, &documents) {
             return cause(event, true);
         }
         if self.context_changed {
-            return Cause { event: None, message: "the profile or the generator changed".to_owned() };
+            return Cause {
+                event: None,
+                message: "the profile or the generator changed".to_owned(),
+            };
         }
         // The claim's own document is as it was: another claim took or gave up its place.
-        let last = self.events.iter().rev().find(|event| self.concerns_caller(event));
+        let last = self
+            .events
+            .iter()
+            .rev()
+            .find(|event| self.concerns_caller(event));
         Cause {
             event: last.map(|event| event.number),
             message: match last {
@@ -300,15 +364,29 @@ impl Causes<'_> {
     /// The cause of a fall that must not show the document.
     fn of_hidden(&self, claim: &Claim, named: bool) -> Cause {
         let documents: BTreeSet<&DocumentId> = claim.evidence.iter().map(|id| &id.doc_id).collect();
-        match self.last(self.events, &documents).or_else(|| self.last(self.later, &documents)) {
+        match self
+            .last(self.events, &documents)
+            .or_else(|| self.last(self.later, &documents))
+        {
             Some(event) => cause(event, named),
-            None => Cause { event: None, message: "access changed".to_owned() },
+            None => Cause {
+                event: None,
+                message: "access changed".to_owned(),
+            },
         }
     }
 
-    fn last<'e>(&self, events: &'e [Event], documents: &BTreeSet<&DocumentId>) -> Option<&'e Event> {
+    fn last<'e>(
+        &self,
+        events: &'e [Event],
+        documents: &BTreeSet<&DocumentId>,
+    ) -> Option<&'e Event> {
         events.iter().rev().find(|event| {
-            self.concerns_caller(event) && event.kind.doc_id().is_none_or(|doc_id| documents.contains(doc_id))
+            self.concerns_caller(event)
+                && event
+                    .kind
+                    .doc_id()
+                    .is_none_or(|doc_id| documents.contains(doc_id))
         })
     }
 
@@ -324,5 +402,8 @@ fn cause(event: &Event, named: bool) -> Cause {
         Some(_) => format!("a document was {}", event.kind.word()),
         None => "access changed".to_owned(),
     };
-    Cause { event: Some(event.number), message: format!("{what} (event {})", event.number) }
+    Cause {
+        event: Some(event.number),
+        message: format!("{what} (event {})", event.number),
+    }
 }

@@ -118,7 +118,9 @@ pub enum EngineError {
     #[error("interrupted; what was finished is kept")]
     Interrupted,
     /// The documents changed again and again while the build ran.
-    #[error("documents were hidden from this principal while its summary was built, {0} times in a row")]
+    #[error(
+        "documents were hidden from this principal while its summary was built, {0} times in a row"
+    )]
     Overtaken(u32),
     /// The store failed.
     #[error(transparent)]
@@ -135,13 +137,19 @@ impl EngineError {
     /// Its kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Forbidden { .. } | Self::OwnerOnly(_) | Self::SourcesHidden(_) => ErrorKind::NotPermitted,
-            Self::Interrupted => ErrorKind::Interrupted,
-            Self::Store(StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::NewerSchema { .. }) => {
-                ErrorKind::BadInput
+            Self::Forbidden { .. } | Self::OwnerOnly(_) | Self::SourcesHidden(_) => {
+                ErrorKind::NotPermitted
             }
-            Self::Overtaken(_) | Self::Store(_) | Self::Json(_) | Self::Worker(_) => ErrorKind::Failed,
-            Self::Io { source, .. } if source.kind() != std::io::ErrorKind::NotFound => ErrorKind::Failed,
+            Self::Interrupted => ErrorKind::Interrupted,
+            Self::Store(
+                StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::NewerSchema { .. },
+            ) => ErrorKind::BadInput,
+            Self::Overtaken(_) | Self::Store(_) | Self::Json(_) | Self::Worker(_) => {
+                ErrorKind::Failed
+            }
+            Self::Io { source, .. } if source.kind() != std::io::ErrorKind::NotFound => {
+                ErrorKind::Failed
+            }
             _ => ErrorKind::BadInput,
         }
     }
@@ -149,39 +157,58 @@ impl EngineError {
     /// What the caller can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NoWorkspace(_) => "run `factum init` in the folder that should hold it".to_owned(),
+            Self::NoWorkspace(_) => {
+                "run `factum init` in the folder that should hold it".to_owned()
+            }
             Self::WorkspaceExists(_) => "use it as it is, or choose another folder".to_owned(),
-            Self::UnknownCase(_) => "`factum status` lists the case files; `factum case new` makes one".to_owned(),
+            Self::UnknownCase(_) => {
+                "`factum status` lists the case files; `factum case new` makes one".to_owned()
+            }
             Self::CaseExists(_) => "choose another id".to_owned(),
-            Self::UnknownDocument { case, .. } => format!("`factum status {case}` lists its documents"),
+            Self::UnknownDocument { case, .. } => {
+                format!("`factum status {case}` lists its documents")
+            }
             Self::UnknownRun(_) => "`factum history CASE` lists the runs".to_owned(),
             Self::Forbidden { .. } => "ask the owner for a grant".to_owned(),
             Self::OwnerOnly(_) => "leave out --as, or ask the owner".to_owned(),
-            Self::SourcesHidden(_) => "build again to get a summary of what you may see now".to_owned(),
+            Self::SourcesHidden(_) => {
+                "build again to get a summary of what you may see now".to_owned()
+            }
             Self::Refused { refusal, .. } => refusal.hint().to_owned(),
             Self::OutsideFolder { .. } | Self::LinkLoop(_) => {
-                "remove the link, or copy what it leads to into the folder; nothing was changed".to_owned()
+                "remove the link, or copy what it leads to into the folder; nothing was changed"
+                    .to_owned()
             }
             Self::FileName(_) => "rename the file; nothing was changed".to_owned(),
             Self::Profile(ProfileError::Unknown { .. }) => {
                 "profiles of your own are TOML files in .factum/profiles".to_owned()
             }
-            Self::Store(StoreError::NewerSchema { .. }) => "use the newer Factum that wrote it".to_owned(),
+            Self::Store(StoreError::NewerSchema { .. }) => {
+                "use the newer Factum that wrote it".to_owned()
+            }
             Self::Store(StoreError::Damaged(_)) => {
-                "`factum verify CASE` lists all damage; restore the database from a backup".to_owned()
+                "`factum verify CASE` lists all damage; restore the database from a backup"
+                    .to_owned()
             }
             Self::Store(StoreError::Full) => "make room and run the same command again".to_owned(),
             Self::Store(StoreError::ReadOnly | StoreError::CantOpen(_)) => {
                 "check the rights of the .factum folder and of the file in it".to_owned()
             }
-            Self::Store(StoreError::Busy) => "wait for the other command, then run this one again".to_owned(),
-            Self::Interrupted | Self::Overtaken(_) => "run the same command again to go on".to_owned(),
+            Self::Store(StoreError::Busy) => {
+                "wait for the other command, then run this one again".to_owned()
+            }
+            Self::Interrupted | Self::Overtaken(_) => {
+                "run the same command again to go on".to_owned()
+            }
             _ => return None,
         })
     }
 
     /// Wraps a system error with its path.
     pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
-        Self::Io { path: path.to_owned(), source }
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
     }
 }

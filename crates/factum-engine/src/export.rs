@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::{SlotState, Snapshot};
 use factum_graph::compare::{Comparison, compare_runs};
-use factum_graph::run_file::{Invalidation, NodeKind, RUN_FORMAT, RunCounts, RunFile, RunNode, snapshot_sha256};
+use factum_graph::run_file::{
+    Invalidation, NodeKind, RUN_FORMAT, RunCounts, RunFile, RunNode, snapshot_sha256,
+};
 use factum_graph::{Entry, Page};
 use factum_store::{RunRow, StoreError, Tx};
 use serde::Serialize;
@@ -40,7 +42,11 @@ impl Workspace {
     ///
     /// # Errors
     /// The run is unknown, unfinished, not the caller's, or rests on what the caller may no longer see.
-    pub async fn export_run(&self, run_id: &str, caller: &PrincipalId) -> Result<RunFile, EngineError> {
+    pub async fn export_run(
+        &self,
+        run_id: &str,
+        caller: &PrincipalId,
+    ) -> Result<RunFile, EngineError> {
         let mut tx = self.repository.read().await?;
         let run = readable_run(&mut tx, run_id, caller).await?;
         let (file, permitted) = run_file(&mut tx, &run, caller).await?;
@@ -70,13 +76,25 @@ impl Workspace {
     ///
     /// # Errors
     /// The case file is unknown or hidden, or a text is damaged.
-    pub async fn export_texts(&self, case_id: &CaseId, caller: &PrincipalId) -> Result<Texts, EngineError> {
+    pub async fn export_texts(
+        &self,
+        case_id: &CaseId,
+        caller: &PrincipalId,
+    ) -> Result<Texts, EngineError> {
         let mut tx = self.repository.read().await?;
         let permitted = permitted(&mut tx, case_id, caller).await?;
-        let documents =
-            tx.principal_documents(permitted.case.case_no, caller.as_str(), permitted.access.case).await?;
+        let documents = tx
+            .principal_documents(
+                permitted.case.case_no,
+                caller.as_str(),
+                permitted.access.case,
+            )
+            .await?;
         let mut versions = Vec::new();
-        for document in documents.into_iter().filter(|document| document.state.eligible) {
+        for document in documents
+            .into_iter()
+            .filter(|document| document.state.eligible)
+        {
             for row in tx.versions(document.doc_no).await? {
                 let text_sha256 = row.new.text_sha256;
                 versions.push(TextVersion {
@@ -99,7 +117,9 @@ pub(crate) async fn readable_run(
 ) -> Result<RunRow, EngineError> {
     tx.run(run_id)
         .await?
-        .filter(|run| run.finished_at.is_some() && (run.new.principal == *caller || is_owner(caller)))
+        .filter(|run| {
+            run.finished_at.is_some() && (run.new.principal == *caller || is_owner(caller))
+        })
         .ok_or_else(|| EngineError::UnknownRun(run_id.to_owned()))
 }
 
@@ -109,9 +129,18 @@ pub(crate) async fn visible_documents(
     permitted: &Permitted,
     caller: &PrincipalId,
 ) -> Result<BTreeSet<DocumentId>, EngineError> {
-    let found =
-        tx.principal_documents(permitted.case.case_no, caller.as_str(), permitted.access.case).await?;
-    Ok(found.into_iter().filter(|d| d.state.eligible).map(|d| d.state.doc_id).collect())
+    let found = tx
+        .principal_documents(
+            permitted.case.case_no,
+            caller.as_str(),
+            permitted.access.case,
+        )
+        .await?;
+    Ok(found
+        .into_iter()
+        .filter(|d| d.state.eligible)
+        .map(|d| d.state.doc_id)
+        .collect())
 }
 
 /// Refuses where any source of a snapshot is hidden from the caller now.
@@ -153,7 +182,9 @@ pub(crate) async fn load_tree(
     let mut open = vec![root];
     // Parents before children, last child first; reversed below.
     while let Some(key) = open.pop() {
-        let page = pages.remove(&key).ok_or_else(|| StoreError::Damaged(format!("page {key} is gone")))?;
+        let page = pages
+            .remove(&key)
+            .ok_or_else(|| StoreError::Damaged(format!("page {key} is gone")))?;
         open.extend(page.entries.iter().filter_map(|entry| match entry {
             Entry::Node(node) => Some(node.key),
             Entry::Leaf(_) => None,
@@ -172,7 +203,9 @@ pub(crate) fn snapshot_of(pages: &[(NodeKey, Page)]) -> Snapshot {
             slots.insert(leaf.state.slot.clone(), leaf.state.clone());
         }
     }
-    Snapshot { slots: slots.into_values().collect() }
+    Snapshot {
+        slots: slots.into_values().collect(),
+    }
 }
 
 /// A run with all its nodes.
@@ -190,28 +223,36 @@ pub(crate) async fn run_file(
         .map_err(|error| StoreError::Damaged(format!("the record of {}: {error}", run.run_id)))?;
     let pages = load_tree(tx, case.case_no, run.new.root).await?;
     let scope = (run.scope != 0).then_some(run.scope);
-    let names: HashMap<NodeKey, String> = pages.iter().map(|(key, page)| (*key, page.name())).collect();
+    let names: HashMap<NodeKey, String> = pages
+        .iter()
+        .map(|(key, page)| (*key, page.name()))
+        .collect();
     let mut nodes = Vec::new();
     for (key, page) in &pages {
         let mut keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
         keys.push(*key);
-        let mut results: HashMap<NodeKey, _> =
-            tx.results(case.case_no, &keys, scope).await?.into_iter().map(|stored| (stored.key, stored)).collect();
-        let mut node = |key: NodeKey, name: String, kind, children, spec: String| -> Result<(), EngineError> {
-            let stored = results
-                .remove(&key)
-                .ok_or_else(|| StoreError::Damaged(format!("the result of node {key} is gone")))?;
-            nodes.push(RunNode {
-                name,
-                kind,
-                children,
-                spec: serde_json::from_str(&spec)?,
-                key,
-                reused: stored.run_no != run.run_no,
-                result: stored.result,
-            });
-            Ok(())
-        };
+        let mut results: HashMap<NodeKey, _> = tx
+            .results(case.case_no, &keys, scope)
+            .await?
+            .into_iter()
+            .map(|stored| (stored.key, stored))
+            .collect();
+        let mut node =
+            |key: NodeKey, name: String, kind, children, spec: String| -> Result<(), EngineError> {
+                let stored = results.remove(&key).ok_or_else(|| {
+                    StoreError::Damaged(format!("the result of node {key} is gone"))
+                })?;
+                nodes.push(RunNode {
+                    name,
+                    kind,
+                    children,
+                    spec: serde_json::from_str(&spec)?,
+                    key,
+                    reused: stored.run_no != run.run_no,
+                    result: stored.result,
+                });
+                Ok(())
+            };
         let mut children = Vec::with_capacity(page.entries.len());
         for entry in &page.entries {
             match entry {
@@ -225,7 +266,13 @@ pub(crate) async fn run_file(
                 }
             }
         }
-        node(*key, page.name(), NodeKind::Reduction, children, page.spec(&context))?;
+        node(
+            *key,
+            page.name(),
+            NodeKind::Reduction,
+            children,
+            page.spec(&context),
+        )?;
     }
     let snapshot = snapshot_of(&pages);
     let counts = report.counts;
@@ -254,7 +301,10 @@ pub(crate) async fn run_file(
             nodes: report.invalidation.nodes,
             previous_root_key: report.invalidation.previous_root_key,
             current_root_key: run.new.root,
-            previous_status: report.invalidation.previous_status.map(|status| status.word().to_owned()),
+            previous_status: report
+                .invalidation
+                .previous_status
+                .map(|status| status.word().to_owned()),
             serve_refusal: report.invalidation.serve_refusal,
         },
         seconds: report.seconds,

@@ -58,11 +58,20 @@ impl Workspace {
     ///
     /// # Errors
     /// It is unknown or hidden, or the store can't be read.
-    pub async fn history(&self, case_id: &CaseId, caller: &PrincipalId) -> Result<History, EngineError> {
+    pub async fn history(
+        &self,
+        case_id: &CaseId,
+        caller: &PrincipalId,
+    ) -> Result<History, EngineError> {
         let mut tx = self.repository.read().await?;
         let permitted = permitted(&mut tx, case_id, caller).await?;
         let case_no = permitted.case.case_no;
-        let all: Vec<Event> = tx.events_after(case_no, 0).await?.into_iter().map(|(event, _)| event).collect();
+        let all: Vec<Event> = tx
+            .events_after(case_no, 0)
+            .await?
+            .into_iter()
+            .map(|(event, _)| event)
+            .collect();
         let events = if is_owner(caller) {
             all.into_iter()
                 .map(|event| EventLine {
@@ -74,7 +83,10 @@ impl Workspace {
                 .collect()
         } else {
             let when = |number: u64| {
-                usize::try_from(number).ok().and_then(|n| all.get(n.checked_sub(1)?)).map_or(0, |e| e.at)
+                usize::try_from(number)
+                    .ok()
+                    .and_then(|n| all.get(n.checked_sub(1)?))
+                    .map_or(0, |e| e.at)
             };
             event_reasons(&mut tx, &permitted, caller, all.iter())
                 .await?
@@ -89,15 +101,22 @@ impl Workspace {
         };
         let mut runs = Vec::new();
         for run in tx.runs(case_no, caller).await? {
-            let report: Option<BuildReport> =
-                run.summary.as_deref().and_then(|text| serde_json::from_str(text).ok());
+            let report: Option<BuildReport> = run
+                .summary
+                .as_deref()
+                .and_then(|text| serde_json::from_str(text).ok());
             runs.push(RunLine {
                 run_id: run.run_id,
                 at: run.new.started_at,
                 event: run.new.event,
                 generator: run.new.generator,
                 full: run.new.full,
-                state: if run.finished_at.is_some() { "finished" } else { "unfinished" }.to_owned(),
+                state: if run.finished_at.is_some() {
+                    "finished"
+                } else {
+                    "unfinished"
+                }
+                .to_owned(),
                 counts: report.map(|report| report.counts),
             });
         }
@@ -108,11 +127,16 @@ impl Workspace {
 fn in_words(event: &Event) -> String {
     use factum_casefile::EventKind as Kind;
     let whole = |doc: &Option<factum_base::DocumentId>| {
-        doc.as_ref().map_or_else(|| "the whole case file".to_owned(), ToString::to_string)
+        doc.as_ref()
+            .map_or_else(|| "the whole case file".to_owned(), ToString::to_string)
     };
     match &event.kind {
-        Kind::Published { doc_id, version: 1, .. } => format!("{doc_id} was added"),
-        Kind::Published { doc_id, version, .. } => format!("{doc_id} has version {version}"),
+        Kind::Published {
+            doc_id, version: 1, ..
+        } => format!("{doc_id} was added"),
+        Kind::Published {
+            doc_id, version, ..
+        } => format!("{doc_id} has version {version}"),
         Kind::Withdrawn { doc_id } => format!("{doc_id} was withdrawn"),
         Kind::Reinstated { doc_id } => format!("{doc_id} was reinstated"),
         Kind::Moved { doc_id, .. } => format!("{doc_id} has another place"),

@@ -97,7 +97,10 @@ impl Workspace {
                 .collect();
             let mut found = tx.results(case.case_no, &keys, None).await?;
             found.sort_by_key(|stored| keys.iter().position(|key| *key == stored.key));
-            for stored in found.into_iter().filter(|stored| stored.result.status == NodeStatus::Valid) {
+            for stored in found
+                .into_iter()
+                .filter(|stored| stored.result.status == NodeStatus::Valid)
+            {
                 let claims = stored.result.claims.into_iter();
                 for claim in claims.filter(|claim| claim.support.verdict == Verdict::Supported) {
                     facts.add(&profile, claim, &stored.result.evidence);
@@ -134,7 +137,13 @@ impl Facts {
         }
         if let Some(&at) = self.place.get(&claim.fields) {
             let known = &mut self.list[at].evidence;
-            known.extend(claim.evidence.into_iter().filter(|id| !known.contains(id)).collect::<Vec<_>>());
+            known.extend(
+                claim
+                    .evidence
+                    .into_iter()
+                    .filter(|id| !known.contains(id))
+                    .collect::<Vec<_>>(),
+            );
             return;
         }
         self.place.insert(claim.fields.clone(), self.list.len());
@@ -147,18 +156,30 @@ impl Facts {
     }
 
     fn contradictions(&self, profile: &Profile) -> Vec<Contradiction> {
-        let Some(ledger) = &profile.ledger else { return Vec::new() };
+        let Some(ledger) = &profile.ledger else {
+            return Vec::new();
+        };
         let mut values: BTreeMap<(Option<&String>, &String), Vec<&Fact>> = BTreeMap::new();
         for fact in &self.list {
-            let Some(field) = fact.fields.get(&ledger.field) else { continue };
+            let Some(field) = fact.fields.get(&ledger.field) else {
+                continue;
+            };
             if !ledger.many_valued.contains(field) && fact.fields.contains_key(&ledger.value) {
-                values.entry((fact.fields.get(&ledger.subject), field)).or_default().push(fact);
+                values
+                    .entry((fact.fields.get(&ledger.subject), field))
+                    .or_default()
+                    .push(fact);
             }
         }
         values
             .into_iter()
             .filter(|(_, facts)| {
-                facts.iter().filter_map(|fact| fact.fields.get(&ledger.value)).collect::<BTreeSet<_>>().len() > 1
+                facts
+                    .iter()
+                    .filter_map(|fact| fact.fields.get(&ledger.value))
+                    .collect::<BTreeSet<_>>()
+                    .len()
+                    > 1
             })
             .map(|((subject, field), facts)| Contradiction {
                 subject: subject.cloned(),

@@ -18,7 +18,11 @@ pub(crate) fn is_owner(principal: &PrincipalId) -> bool {
 }
 
 pub(crate) fn require_owner(caller: &PrincipalId) -> Result<(), EngineError> {
-    if is_owner(caller) { Ok(()) } else { Err(EngineError::OwnerOnly(caller.clone())) }
+    if is_owner(caller) {
+        Ok(())
+    } else {
+        Err(EngineError::OwnerOnly(caller.clone()))
+    }
 }
 
 /// The case file, for someone who may see at least something of it.
@@ -28,11 +32,22 @@ pub(crate) async fn permitted(
     caller: &PrincipalId,
 ) -> Result<Permitted, EngineError> {
     let owner = is_owner(caller);
-    let forbidden = || EngineError::Forbidden { principal: caller.clone(), case: case_id.clone() };
-    let Some((case, access)) = tx.case_and_access(case_id, caller, owner).await? else {
-        return Err(if owner { EngineError::UnknownCase(case_id.clone()) } else { forbidden() });
+    let forbidden = || EngineError::Forbidden {
+        principal: caller.clone(),
+        case: case_id.clone(),
     };
-    if access.any() { Ok(Permitted { case, access }) } else { Err(forbidden()) }
+    let Some((case, access)) = tx.case_and_access(case_id, caller, owner).await? else {
+        return Err(if owner {
+            EngineError::UnknownCase(case_id.clone())
+        } else {
+            forbidden()
+        });
+    };
+    if access.any() {
+        Ok(Permitted { case, access })
+    } else {
+        Err(forbidden())
+    }
 }
 
 /// The case file, for the owner to change. The owner may change even what is revoked from it, else no
@@ -43,5 +58,7 @@ pub(crate) async fn owned_case(
     caller: &PrincipalId,
 ) -> Result<CaseRow, EngineError> {
     require_owner(caller)?;
-    tx.case(case_id).await?.ok_or_else(|| EngineError::UnknownCase(case_id.clone()))
+    tx.case(case_id)
+        .await?
+        .ok_or_else(|| EngineError::UnknownCase(case_id.clone()))
 }

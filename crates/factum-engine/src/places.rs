@@ -31,11 +31,18 @@ impl Workspace {
             let key = (one.doc_id.clone(), one.version);
             if !read.contains_key(&key) {
                 let found = tx
-                    .principal_document(case_no, caller.as_str(), permitted.access.case, &one.doc_id)
+                    .principal_document(
+                        case_no,
+                        caller.as_str(),
+                        permitted.access.case,
+                        &one.doc_id,
+                    )
                     .await?
                     .filter(|document| document.state.eligible);
                 let layer = match found {
-                    Some(document) => text_and_layout(&mut tx, document.doc_no, one.version).await?,
+                    Some(document) => {
+                        text_and_layout(&mut tx, document.doc_no, one.version).await?
+                    }
                     None => None,
                 };
                 read.insert(key.clone(), layer);
@@ -54,11 +61,18 @@ async fn text_and_layout(
     doc_no: i64,
     version: u32,
 ) -> Result<Option<(String, Layout)>, EngineError> {
-    let Some(row) = tx.version(doc_no, version).await? else { return Ok(None) };
+    let Some(row) = tx.version(doc_no, version).await? else {
+        return Ok(None);
+    };
     let text = tx.text(&row.new.text_sha256).await?;
     let layout = match row.new.layout {
         Some(digest) => serde_json::from_slice(&tx.blob(&digest).await?).ok(),
-        None => row.new.media.parse::<Media>().ok().and_then(|media| Layout::derive(media, &text)),
+        None => row
+            .new
+            .media
+            .parse::<Media>()
+            .ok()
+            .and_then(|media| Layout::derive(media, &text)),
     };
     Ok(layout.map(|layout| (text, layout)))
 }

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use factum_base::{DocumentId, NodeKey, PrincipalId};
 use factum_casefile::profile::TreeKind;
 use factum_casefile::{Event, EventKind, Profile, Slot};
-use factum_graph::{Change, DocumentInput, Entry, Page, PageCache, Planner, Segment, SpecContext, advance, cut_segments};
+use factum_graph::{
+    Change, DocumentInput, Entry, Page, PageCache, Planner, Segment, SpecContext, advance,
+    cut_segments,
+};
 use factum_store::{Head, PrincipalDocument, Tx};
 
 use crate::error::EngineError;
@@ -32,7 +35,11 @@ impl CurrentTree {
     /// Nodes of the whole tree. Serving does not ask, and so reads no page.
     pub(crate) async fn nodes(&mut self, tx: &mut Tx, case_no: i64) -> Result<u64, EngineError> {
         fetch(tx, case_no, &mut self.cache, self.root).await?;
-        Ok(self.cache.get(&self.root).map_or(0, |page| page.nodes()).into())
+        Ok(self
+            .cache
+            .get(&self.root)
+            .map_or(0, |page| page.nodes())
+            .into())
     }
 }
 
@@ -47,7 +54,10 @@ pub(crate) struct PlanFor<'a> {
 
 impl PlanFor<'_> {
     fn planner(&self) -> Planner<'_> {
-        Planner { context: self.context, tree: &self.profile.tree }
+        Planner {
+            context: self.context,
+            tree: &self.profile.tree,
+        }
     }
 
     /// The tree the snapshot demands now: the kept one of `head`, with all later events applied, or
@@ -59,12 +69,15 @@ impl PlanFor<'_> {
     ) -> Result<CurrentTree, EngineError> {
         let case = &self.permitted.case;
         let kept = head.filter(|head| head.context == self.context.digest());
-        let Some(head) = kept else { return self.from_scratch(tx).await };
+        let Some(head) = kept else {
+            return self.from_scratch(tx).await;
+        };
         let changes = if head.planned_event == case.last_event {
             Some(Vec::new())
         } else {
             let events = tx.events_after(case.case_no, head.planned_event).await?;
-            self.changes(tx, events.iter().map(|(event, _)| event)).await?
+            self.changes(tx, events.iter().map(|(event, _)| event))
+                .await?
         };
         match changes {
             Some(changes) if changes.is_empty() || self.profile.tree.kind == TreeKind::Stable => {
@@ -76,8 +89,9 @@ impl PlanFor<'_> {
 
     async fn from_scratch(&self, tx: &mut Tx) -> Result<CurrentTree, EngineError> {
         let case_no = self.permitted.case.case_no;
-        let documents =
-            tx.principal_documents(case_no, self.principal.as_str(), self.permitted.access.case).await?;
+        let documents = tx
+            .principal_documents(case_no, self.principal.as_str(), self.permitted.access.case)
+            .await?;
         let mut new_segments = Vec::new();
         let mut inputs = Vec::with_capacity(documents.len());
         for document in documents {
@@ -88,7 +102,12 @@ impl PlanFor<'_> {
         for (key, page) in &plan.pages {
             cache.insert(*key, page.clone());
         }
-        Ok(CurrentTree { root: plan.root, new_pages: plan.pages, cache, new_segments })
+        Ok(CurrentTree {
+            root: plan.root,
+            new_pages: plan.pages,
+            cache,
+            new_segments,
+        })
     }
 
     /// What the events mean for this tree; `None` where they concern all of it.
@@ -101,10 +120,16 @@ impl PlanFor<'_> {
         let mut documents: BTreeSet<&DocumentId> = BTreeSet::new();
         let mut left: BTreeMap<&DocumentId, Vec<&Slot>> = BTreeMap::new();
         for event in events {
-            if event.kind.principal().is_some_and(|principal| principal != self.principal) {
+            if event
+                .kind
+                .principal()
+                .is_some_and(|principal| principal != self.principal)
+            {
                 continue;
             }
-            let Some(doc_id) = event.kind.doc_id() else { return Ok(None) };
+            let Some(doc_id) = event.kind.doc_id() else {
+                return Ok(None);
+            };
             documents.insert(doc_id);
             if let EventKind::Moved { from, .. } = &event.kind {
                 left.entry(doc_id).or_default().push(from);
@@ -116,13 +141,21 @@ impl PlanFor<'_> {
         let mut concerned = Vec::with_capacity(documents.len());
         for doc_id in documents {
             let document = tx
-                .principal_document(case_no, self.principal.as_str(), self.permitted.access.case, doc_id)
+                .principal_document(
+                    case_no,
+                    self.principal.as_str(),
+                    self.permitted.access.case,
+                    doc_id,
+                )
                 .await?;
             // A document without a slot never had one.
             let Some(document) = document else { continue };
             let mut leaves = left.remove(doc_id).unwrap_or_default();
             leaves.retain(|slot| **slot != document.state.slot);
-            concerned.push(Concerned { document, left: leaves.into_iter().cloned().collect() });
+            concerned.push(Concerned {
+                document,
+                left: leaves.into_iter().cloned().collect(),
+            });
         }
         Ok(Some(concerned))
     }
@@ -142,7 +175,9 @@ impl PlanFor<'_> {
             steps.extend(one.left.iter().cloned().map(Change::Remove));
         }
         for one in concerned {
-            steps.push(Change::Put(self.input(tx, one.document, &mut new_segments).await?));
+            steps.push(Change::Put(
+                self.input(tx, one.document, &mut new_segments).await?,
+            ));
         }
         let mut made: BTreeMap<NodeKey, Page> = BTreeMap::new();
         let mut root = root;
@@ -160,7 +195,12 @@ impl PlanFor<'_> {
             root = plan.root;
         }
         let new_pages = reachable(root, made);
-        Ok(CurrentTree { root, new_pages, cache, new_segments })
+        Ok(CurrentTree {
+            root,
+            new_pages,
+            cache,
+            new_segments,
+        })
     }
 
     async fn input(
@@ -174,7 +214,10 @@ impl PlanFor<'_> {
         let segments = if !state.eligible {
             Vec::new()
         } else if rule.whole || document.chars <= rule.max_chars {
-            vec![Segment { span: factum_base::Span::new(0, document.chars), anchor: 0 }]
+            vec![Segment {
+                span: factum_base::Span::new(0, document.chars),
+                anchor: 0,
+            }]
         } else {
             let name = segment_rule(rule)?;
             match tx.segments(&state.text_sha256, &name).await? {
@@ -200,7 +243,11 @@ struct Concerned {
 pub(crate) fn segment_rule(
     rule: &factum_casefile::profile::Segments,
 ) -> Result<String, EngineError> {
-    Ok(format!("{} {}", factum_graph::segments::SEGMENTATION, factum_base::canonical_json(rule)?))
+    Ok(format!(
+        "{} {}",
+        factum_graph::segments::SEGMENTATION,
+        factum_base::canonical_json(rule)?
+    ))
 }
 
 /// Adds a page of the store to a cache, and the pages right below it: a walk goes down and to the
@@ -240,7 +287,9 @@ fn reachable(root: NodeKey, made: BTreeMap<NodeKey, Page>) -> Vec<(NodeKey, Page
     let mut open = vec![root];
     let mut made = made;
     while let Some(key) = open.pop() {
-        let Some(page) = made.remove(&key) else { continue };
+        let Some(page) = made.remove(&key) else {
+            continue;
+        };
         open.extend(page.entries.iter().map(factum_graph::Entry::key));
         out.push((key, page));
     }

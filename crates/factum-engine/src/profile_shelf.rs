@@ -29,7 +29,10 @@ impl ProfileShelf {
     pub(crate) fn load(&self, folder: &Path, name: &str) -> Result<Arc<Shelved>, EngineError> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shelved) = read.get(name)
-            && shelved.sources.iter().all(|(name, text)| find(folder, name) == *text)
+            && shelved
+                .sources
+                .iter()
+                .all(|(name, text)| find(folder, name) == *text)
         {
             return Ok(Arc::clone(shelved));
         }
@@ -67,6 +70,10 @@ impl Shelved {
 }
 
 fn find(folder: &Path, name: &str) -> Option<String> {
-    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
-    plain.then(|| std::fs::read_to_string(folder.join(format!("{name}.toml"))).ok()).flatten()
+    let plain = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    plain
+        .then(|| std::fs::read_to_string(folder.join(format!("{name}.toml"))).ok())
+        .flatten()
 }

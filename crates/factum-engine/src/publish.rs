@@ -27,9 +27,15 @@ impl ReadFile {
     /// # Errors
     /// The file is refused.
     pub fn read(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Self, EngineError> {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let layer = read_document(&name, &bytes, limits)
-            .map_err(|refusal| EngineError::Refused { path: path.to_owned(), refusal })?;
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let layer =
+            read_document(&name, &bytes, limits).map_err(|refusal| EngineError::Refused {
+                path: path.to_owned(),
+                refusal,
+            })?;
         let original = (bytes != layer.text.as_bytes()).then_some(bytes);
         Ok(Self { layer, original })
     }
@@ -83,7 +89,10 @@ impl Workspace {
             None => (tx.last_slot(case.case_no).await?, None),
             Some(doc_id) => {
                 let document = tx.document(case.case_no, doc_id).await?.ok_or_else(|| {
-                    EngineError::UnknownDocument { case: case_id.clone(), doc: doc_id.clone() }
+                    EngineError::UnknownDocument {
+                        case: case_id.clone(),
+                        doc: doc_id.clone(),
+                    }
                 })?;
                 let next = tx.next_slot(case.case_no, &document.slot).await?;
                 (Some(document.slot), next)
@@ -91,7 +100,12 @@ impl Workspace {
         };
         let mut slots = Slot::between(low.as_ref(), high.as_ref(), files.len()).into_iter();
         let mut outcomes = Vec::with_capacity(files.len());
-        let mut by = Publisher { tx: &mut tx, case: &mut case, caller, now: self.now() };
+        let mut by = Publisher {
+            tx: &mut tx,
+            case: &mut case,
+            caller,
+            now: self.now(),
+        };
         for (doc_id, file) in files {
             let Some(slot) = slots.next() else { break };
             outcomes.push(by.publish(doc_id, file, &slot).await?);
@@ -137,12 +151,20 @@ impl Workspace {
         let mut tx = self.repository.write().await?;
         let mut case = owned_case(&mut tx, case_id, caller).await?;
         let document = tx.document(case.case_no, doc_id).await?.ok_or_else(|| {
-            EngineError::UnknownDocument { case: case_id.clone(), doc: doc_id.clone() }
+            EngineError::UnknownDocument {
+                case: case_id.clone(),
+                doc: doc_id.clone(),
+            }
         })?;
         if document.active == active {
             return Ok(None);
         }
-        let mut by = Publisher { tx: &mut tx, case: &mut case, caller, now: self.now() };
+        let mut by = Publisher {
+            tx: &mut tx,
+            case: &mut case,
+            caller,
+            now: self.now(),
+        };
         let event = by.set_active(document.doc_no, doc_id, active).await?;
         tx.save_case(&case).await?;
         tx.commit().await?;
@@ -161,7 +183,12 @@ pub(crate) struct Publisher<'a> {
 impl Publisher<'_> {
     pub(crate) async fn append(&mut self, kind: EventKind) -> Result<u64, EngineError> {
         let number = self.case.last_event + 1;
-        let event = Event { number, at: self.now, by: self.caller.clone(), kind };
+        let event = Event {
+            number,
+            at: self.now,
+            by: self.caller.clone(),
+            kind,
+        };
         self.tx.append_event(self.case, &event).await?;
         Ok(number)
     }
@@ -181,9 +208,17 @@ impl Publisher<'_> {
             what: Published::Unchanged,
             reinstated: false,
             events: Vec::new(),
-            warnings: file.layer.warnings.iter().map(ToString::to_string).collect(),
+            warnings: file
+                .layer
+                .warnings
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
         };
-        if known.as_ref().is_none_or(|known| known.text_sha256 != text_sha256) {
+        if known
+            .as_ref()
+            .is_none_or(|known| known.text_sha256 != text_sha256)
+        {
             outcome.version = known.as_ref().map_or(1, |known| known.version + 1);
             let slot = known.as_ref().map_or(slot, |known| &known.slot).clone();
             let event = self
@@ -202,13 +237,17 @@ impl Publisher<'_> {
                     Published::NewVersion
                 }
                 None => {
-                    self.tx.insert_document(self.case.case_no, doc_id, &slot, &version).await?;
+                    self.tx
+                        .insert_document(self.case.case_no, doc_id, &slot, &version)
+                        .await?;
                     Published::New
                 }
             };
         }
         if let Some(known) = known.filter(|known| !known.active) {
-            outcome.events.push(self.set_active(known.doc_no, doc_id, true).await?);
+            outcome
+                .events
+                .push(self.set_active(known.doc_no, doc_id, true).await?);
             outcome.reinstated = true;
         }
         Ok(outcome)
@@ -222,10 +261,16 @@ impl Publisher<'_> {
         text_sha256: TextDigest,
     ) -> Result<NewVersion, EngineError> {
         let layer = &file.layer;
-        self.tx.put_blob(BlobKind::Text, layer.text.as_bytes()).await?;
+        self.tx
+            .put_blob(BlobKind::Text, layer.text.as_bytes())
+            .await?;
         let layout = match Layout::derive(layer.media, &layer.text) {
             Some(derived) if derived == layer.layout => None,
-            _ => Some(self.tx.put_blob(BlobKind::Layout, &serde_json::to_vec(&layer.layout)?).await?),
+            _ => Some(
+                self.tx
+                    .put_blob(BlobKind::Layout, &serde_json::to_vec(&layer.layout)?)
+                    .await?,
+            ),
         };
         let original = match &file.original {
             Some(bytes) => Some(self.tx.put_blob(BlobKind::Original, bytes).await?),
@@ -252,7 +297,11 @@ impl Publisher<'_> {
     ) -> Result<u64, EngineError> {
         let doc_id = doc_id.clone();
         let event = self
-            .append(if active { EventKind::Reinstated { doc_id } } else { EventKind::Withdrawn { doc_id } })
+            .append(if active {
+                EventKind::Reinstated { doc_id }
+            } else {
+                EventKind::Withdrawn { doc_id }
+            })
             .await?;
         self.tx.set_active(doc_no, active).await?;
         Ok(event)
@@ -266,7 +315,11 @@ impl Publisher<'_> {
         slot: &Slot,
     ) -> Result<u64, EngineError> {
         let event = self
-            .append(EventKind::Moved { doc_id: doc_id.clone(), from: from.clone(), slot: slot.clone() })
+            .append(EventKind::Moved {
+                doc_id: doc_id.clone(),
+                from: from.clone(),
+                slot: slot.clone(),
+            })
             .await?;
         self.tx.set_slot(doc_no, slot).await?;
         Ok(event)

@@ -50,7 +50,12 @@ impl Workspace {
     ) -> Result<Vec<u64>, EngineError> {
         let mut tx = self.repository.write().await?;
         let mut case = owned_case(&mut tx, case_id, caller).await?;
-        let mut by = Publisher { tx: &mut tx, case: &mut case, caller, now: self.now() };
+        let mut by = Publisher {
+            tx: &mut tx,
+            case: &mut case,
+            caller,
+            now: self.now(),
+        };
         let mut events = Vec::new();
         if docs.is_empty() {
             events.extend(by.whole_case(principal, grant).await?);
@@ -70,7 +75,10 @@ impl Publisher<'_> {
         principal: &PrincipalId,
         grant: bool,
     ) -> Result<Option<u64>, EngineError> {
-        let now = self.tx.effective_access(self.case.case_no, principal, is_owner(principal)).await?;
+        let now = self
+            .tx
+            .effective_access(self.case.case_no, principal, is_owner(principal))
+            .await?;
         let nothing_to_do = if grant {
             now.case.granted && !now.revoked_rows
         } else {
@@ -81,9 +89,13 @@ impl Publisher<'_> {
         }
         let event = self.append(change(None, principal, grant)).await?;
         if grant {
-            self.tx.grant_case(self.case.case_no, principal, event).await?;
+            self.tx
+                .grant_case(self.case.case_no, principal, event)
+                .await?;
         } else {
-            self.tx.revoke_case(self.case.case_no, principal, now.case, event).await?;
+            self.tx
+                .revoke_case(self.case.case_no, principal, now.case, event)
+                .await?;
         }
         Ok(Some(event))
     }
@@ -95,10 +107,18 @@ impl Publisher<'_> {
         principal: &PrincipalId,
         grant: bool,
     ) -> Result<Option<u64>, EngineError> {
-        let document = self.tx.document(self.case.case_no, doc_id).await?.ok_or_else(|| {
-            EngineError::UnknownDocument { case: case_id.clone(), doc: doc_id.clone() }
-        })?;
-        let whole = self.tx.effective_access(self.case.case_no, principal, is_owner(principal)).await?;
+        let document = self
+            .tx
+            .document(self.case.case_no, doc_id)
+            .await?
+            .ok_or_else(|| EngineError::UnknownDocument {
+                case: case_id.clone(),
+                doc: doc_id.clone(),
+            })?;
+        let whole = self
+            .tx
+            .effective_access(self.case.case_no, principal, is_owner(principal))
+            .await?;
         let own = self.tx.doc_access(document.doc_no, principal).await?;
         let granted = own.map_or(whole.case.granted, |own| own.granted);
         if granted == grant {
@@ -106,9 +126,13 @@ impl Publisher<'_> {
         }
         let event = self.append(change(Some(doc_id), principal, grant)).await?;
         if grant {
-            self.tx.grant_document(self.case.case_no, document.doc_no, principal, event).await?;
+            self.tx
+                .grant_document(self.case.case_no, document.doc_no, principal, event)
+                .await?;
         } else {
-            self.tx.revoke_document(self.case.case_no, document.doc_no, principal, event).await?;
+            self.tx
+                .revoke_document(self.case.case_no, document.doc_no, principal, event)
+                .await?;
         }
         Ok(Some(event))
     }
@@ -117,8 +141,14 @@ impl Publisher<'_> {
 fn change(doc_id: Option<&DocumentId>, principal: &PrincipalId, grant: bool) -> EventKind {
     let (doc_id, principal) = (doc_id.cloned(), principal.clone());
     if grant {
-        EventKind::Granted { doc_id, to: principal }
+        EventKind::Granted {
+            doc_id,
+            to: principal,
+        }
     } else {
-        EventKind::Revoked { doc_id, from: principal }
+        EventKind::Revoked {
+            doc_id,
+            from: principal,
+        }
     }
 }

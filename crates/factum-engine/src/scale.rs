@@ -91,7 +91,14 @@ pub async fn measure(
     let first = build(&workspace, &owner, &case, watcher).await?;
     let middle = documents / 2;
     let (edited, _) = file(middle, middle)?;
-    let edit = step(&workspace, &owner, &case, (edited, file(middle, documents + 7)?.1), None).await?;
+    let edit = step(
+        &workspace,
+        &owner,
+        &case,
+        (edited, file(middle, documents + 7)?.1),
+        None,
+    )
+    .await?;
     let before = file(middle, middle)?.0;
     let inserted = (DocumentId::new("inserted.txt")?, file(0, documents + 11)?.1);
     let insert = step(&workspace, &owner, &case, inserted, Some(&before)).await?;
@@ -118,7 +125,10 @@ async fn build(
     case: &CaseId,
     watcher: &dyn Watcher,
 ) -> Result<BuildReport, EngineError> {
-    let options = BuildOptions { full: false, generator: Generator::Extractive };
+    let options = BuildOptions {
+        full: false,
+        generator: Generator::Extractive,
+    };
     workspace.build(case, owner, options, watcher).await
 }
 
@@ -137,7 +147,9 @@ async fn step(
         let served = workspace.serve(case, owner, None).await?;
         reads.push(u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX));
         if matches!(served, Served::Refused(_)) {
-            return Err(EngineError::Worker("a summary just built was refused".to_owned()));
+            return Err(EngineError::Worker(
+                "a summary just built was refused".to_owned(),
+            ));
         }
     }
     reads.sort_unstable();
@@ -162,22 +174,60 @@ pub fn file(n: u64, text: u64) -> Result<(DocumentId, ReadFile), EngineError> {
 }
 
 const SUBJECTS: [&str; 12] = [
-    "The insurer", "The policyholder", "The expert", "The plumber", "The landlord", "The tenant",
-    "The contractor", "The neighbour", "The claims handler", "The surveyor", "The bank", "The court",
+    "The insurer",
+    "The policyholder",
+    "The expert",
+    "The plumber",
+    "The landlord",
+    "The tenant",
+    "The contractor",
+    "The neighbour",
+    "The claims handler",
+    "The surveyor",
+    "The bank",
+    "The court",
 ];
 const VERBS: [&str; 12] = [
-    "confirmed", "disputed", "paid", "inspected", "repaired", "measured", "reported", "accepted",
-    "rejected", "postponed", "estimated", "documented",
+    "confirmed",
+    "disputed",
+    "paid",
+    "inspected",
+    "repaired",
+    "measured",
+    "reported",
+    "accepted",
+    "rejected",
+    "postponed",
+    "estimated",
+    "documented",
 ];
 const OBJECTS: [&str; 16] = [
-    "the kitchen floor", "the damaged hose", "the invoice", "the drying equipment", "the ceiling below",
-    "the settlement offer", "the moisture readings", "the repair schedule", "the cause of the damage",
-    "the hall carpet", "the base cabinets", "the policy excess", "the emergency call-out",
-    "the screed", "the water meter", "the second estimate",
+    "the kitchen floor",
+    "the damaged hose",
+    "the invoice",
+    "the drying equipment",
+    "the ceiling below",
+    "the settlement offer",
+    "the moisture readings",
+    "the repair schedule",
+    "the cause of the damage",
+    "the hall carpet",
+    "the base cabinets",
+    "the policy excess",
+    "the emergency call-out",
+    "the screed",
+    "the water meter",
+    "the second estimate",
 ];
 const PLACES: [&str; 8] = [
-    "in the flat on the second floor", "at the claims office", "after the survey", "before the deadline",
-    "by registered letter", "during the call", "without any reservation", "for the second time",
+    "in the flat on the second floor",
+    "at the claims office",
+    "after the survey",
+    "before the deadline",
+    "by registered letter",
+    "during the call",
+    "without any reservation",
+    "for the second time",
 ];
 
 /// Made-up prose of 1,000 to 7,000 characters.
@@ -197,7 +247,10 @@ fn synthetic_text(seed: u64) -> String {
         let (day, amount) = (1 + next(28), 100 + next(9_900));
         text.push_str(&format!(
             "{} {} {} {} on {day} March 2026, and the sum of EUR {amount}.00 was noted. ",
-            SUBJECTS[next(12)], VERBS[next(12)], OBJECTS[next(16)], PLACES[next(8)],
+            SUBJECTS[next(12)],
+            VERBS[next(12)],
+            OBJECTS[next(16)],
+            PLACES[next(8)],
         ));
         if next(6) == 0 {
             text.push_str("\n\n");

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use factum_base::{CaseId, CodePointIndex, DocumentId, NodeKey, PrincipalId};
 use factum_casefile::{
-    Claim, Evidence, EvidenceId, Event, EventKind, NodeResult, NodeStatus, SlotState, Verdict,
+    Claim, Event, EventKind, Evidence, EvidenceId, NodeResult, NodeStatus, SlotState, Verdict,
 };
 use factum_graph::SpecContext;
 use factum_store::{Head, StoreError, Tx};
@@ -161,7 +161,11 @@ impl Workspace {
                     status: result.status,
                     generator: head.generator,
                     built_at,
-                    claims: result.claims.into_iter().map(|c| (profile.read(&c.fields), c)).collect(),
+                    claims: result
+                        .claims
+                        .into_iter()
+                        .map(|c| (profile.read(&c.fields), c))
+                        .collect(),
                     evidence: result.evidence,
                     withheld: result.withheld.len(),
                     documents,
@@ -188,16 +192,32 @@ pub(crate) async fn decide(
     generator: Option<Generator>,
 ) -> Result<Decision, EngineError> {
     let case = &permitted.case;
-    let refused = |status, reasons, built_event| Refusal { status, reasons, event: case.last_event, built_event };
-    let head = tx.head(case.case_no, principal, generator.map(Generator::name)).await?;
-    let Some((head, built)) = head.and_then(|head| head.built.clone().map(|built| (head, built))) else {
+    let refused = |status, reasons, built_event| Refusal {
+        status,
+        reasons,
+        event: case.last_event,
+        built_event,
+    };
+    let head = tx
+        .head(case.case_no, principal, generator.map(Generator::name))
+        .await?;
+    let Some((head, built)) = head.and_then(|head| head.built.clone().map(|built| (head, built)))
+    else {
         let reason = plain("never-built", "no summary was ever built");
-        return Ok(Decision::Refused(refused(RefusalStatus::Absent, vec![reason], None), None));
+        return Ok(Decision::Refused(
+            refused(RefusalStatus::Absent, vec![reason], None),
+            None,
+        ));
     };
     let generator = Generator::parse(&head.generator)?;
     let profile = workspace.profile(&case.profile)?;
     let context = workspace.spec_context(principal, &case.profile, generator)?;
-    let plan = PlanFor { permitted, principal, profile: &profile, context: &context };
+    let plan = PlanFor {
+        permitted,
+        principal,
+        profile: &profile,
+        context: &context,
+    };
     // The kept tree may be further than the build, and of another context: what counts is what is built.
     let tree = plan.current_tree(tx, Some(&head)).await?;
     if tree.root == built.root {
@@ -205,20 +225,39 @@ pub(crate) async fn decide(
     }
     let mut reasons = Vec::new();
     if built.context != context.digest() {
-        reasons.extend(context_reasons(&tx.context(&built.context).await?, &context));
+        reasons.extend(context_reasons(
+            &tx.context(&built.context).await?,
+            &context,
+        ));
     }
     let events = tx.events_after(case.case_no, built.event).await?;
-    reasons.extend(event_reasons(tx, permitted, principal, events.iter().map(|(event, _)| event)).await?);
+    reasons.extend(
+        event_reasons(
+            tx,
+            permitted,
+            principal,
+            events.iter().map(|(event, _)| event),
+        )
+        .await?,
+    );
     let refusal = refused(RefusalStatus::Stale, reasons, Some(built.event));
     Ok(Decision::Refused(refusal, Some(Box::new((head, tree)))))
 }
 
 fn plain(kind: &str, message: &str) -> Reason {
-    Reason { event: None, kind: kind.to_owned(), doc_id: None, message: message.to_owned() }
+    Reason {
+        event: None,
+        kind: kind.to_owned(),
+        doc_id: None,
+        message: message.to_owned(),
+    }
 }
 
 fn invalid(permitted: &Permitted, built_event: u64) -> Refusal {
-    let reason = plain("invalid", "the summary's last output broke a rule of its profile and is not shown");
+    let reason = plain(
+        "invalid",
+        "the summary's last output broke a rule of its profile and is not shown",
+    );
     Refusal {
         status: RefusalStatus::Invalid,
         reasons: vec![reason],
@@ -233,7 +272,10 @@ fn lost(root: &NodeKey) -> StoreError {
 
 fn context_reasons(old: &SpecContext, new: &SpecContext) -> Vec<Reason> {
     let part = |json: &str, name: &str| -> Option<serde_json::Value> {
-        serde_json::from_str::<serde_json::Value>(json).ok()?.get(name).cloned()
+        serde_json::from_str::<serde_json::Value>(json)
+            .ok()?
+            .get(name)
+            .cloned()
     };
     let differs = |name: &str| {
         part(old.leaf.json(), name) != part(new.leaf.json(), name)
@@ -243,7 +285,10 @@ fn context_reasons(old: &SpecContext, new: &SpecContext) -> Vec<Reason> {
     if differs("generator") {
         reasons.push(plain("generator", "the generator is another version now"));
     }
-    if ["profile", "segmentation", "support", "children"].into_iter().any(differs) {
+    if ["profile", "segmentation", "support", "children"]
+        .into_iter()
+        .any(differs)
+    {
         reasons.push(plain("profile", "the profile has changed"));
     }
     reasons
@@ -276,10 +321,14 @@ pub(crate) async fn event_reasons<'e>(
         };
         if !known.contains_key(doc_id) {
             let (case_no, access) = (permitted.case.case_no, permitted.access.case);
-            let found = tx.principal_document(case_no, principal.as_str(), access, doc_id).await?;
+            let found = tx
+                .principal_document(case_no, principal.as_str(), access, doc_id)
+                .await?;
             known.insert(doc_id, found.map(|document| document.granted));
         }
-        let Some(Some(granted)) = known.get(doc_id) else { continue };
+        let Some(Some(granted)) = known.get(doc_id) else {
+            continue;
+        };
         if !granted {
             if event.kind.principal().is_some() {
                 reasons.push(reason("access", None, "access changed".to_owned()));
@@ -290,17 +339,27 @@ pub(crate) async fn event_reasons<'e>(
             EventKind::Published { version: 1, .. } => {
                 reason("published", Some(doc_id), format!("{doc_id} was added"))
             }
-            EventKind::Published { version, .. } => {
-                reason("published", Some(doc_id), format!("{doc_id} has version {version}"))
+            EventKind::Published { version, .. } => reason(
+                "published",
+                Some(doc_id),
+                format!("{doc_id} has version {version}"),
+            ),
+            EventKind::Withdrawn { .. } => {
+                reason("withdrawn", Some(doc_id), format!("{doc_id} was withdrawn"))
             }
-            EventKind::Withdrawn { .. } => reason("withdrawn", Some(doc_id), format!("{doc_id} was withdrawn")),
-            EventKind::Reinstated { .. } => {
-                reason("reinstated", Some(doc_id), format!("{doc_id} was reinstated"))
+            EventKind::Reinstated { .. } => reason(
+                "reinstated",
+                Some(doc_id),
+                format!("{doc_id} was reinstated"),
+            ),
+            EventKind::Moved { .. } => {
+                reason("moved", Some(doc_id), format!("{doc_id} has another place"))
             }
-            EventKind::Moved { .. } => reason("moved", Some(doc_id), format!("{doc_id} has another place")),
-            EventKind::Granted { .. } | EventKind::Revoked { .. } => {
-                reason("access", Some(doc_id), format!("access to {doc_id} changed"))
-            }
+            EventKind::Granted { .. } | EventKind::Revoked { .. } => reason(
+                "access",
+                Some(doc_id),
+                format!("access to {doc_id} changed"),
+            ),
         });
     }
     Ok(reasons)
@@ -315,8 +374,15 @@ async fn recheck(
 ) -> Result<(), EngineError> {
     recheck_evidence(tx, permitted, principal, &result.evidence).await?;
     for claim in &result.claims {
-        if let Some(lost) = claim.evidence.iter().find(|id| !result.evidence.contains_key(id)) {
-            return Err(StoreError::Damaged(format!("a claim cites {lost}, which its root does not hold")).into());
+        if let Some(lost) = claim
+            .evidence
+            .iter()
+            .find(|id| !result.evidence.contains_key(id))
+        {
+            return Err(StoreError::Damaged(format!(
+                "a claim cites {lost}, which its root does not hold"
+            ))
+            .into());
         }
     }
     Ok(())
@@ -345,7 +411,8 @@ pub(crate) async fn recheck_evidence(
     for one in evidence.values() {
         let found = documents.get(&one.doc_id);
         // The text in hand has the digest that the snapshot names, and the evidence names the same.
-        one.check_state(found.map(|(state, ..)| state)).map_err(damaged)?;
+        one.check_state(found.map(|(state, ..)| state))
+            .map_err(damaged)?;
         if let Some((_, text, index)) = found {
             one.check_quote_with(text, index).map_err(damaged)?;
         }

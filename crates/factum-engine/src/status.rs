@@ -61,7 +61,9 @@ impl Workspace {
         let mut tx = self.repository.read().await?;
         let mut lines = Vec::new();
         for case in tx.cases().await? {
-            let access = tx.effective_access(case.case_no, caller, is_owner(caller)).await?;
+            let access = tx
+                .effective_access(case.case_no, caller, is_owner(caller))
+                .await?;
             if !access.any() && !is_owner(caller) {
                 continue;
             }
@@ -76,12 +78,21 @@ impl Workspace {
     ///
     /// # Errors
     /// It is unknown or hidden, or the store can't be read.
-    pub async fn status(&self, case_id: &CaseId, caller: &PrincipalId) -> Result<CaseStatus, EngineError> {
+    pub async fn status(
+        &self,
+        case_id: &CaseId,
+        caller: &PrincipalId,
+    ) -> Result<CaseStatus, EngineError> {
         let mut tx = self.repository.read().await?;
         let permitted = permitted(&mut tx, case_id, caller).await?;
         let (summary, reasons, built_event) = self.standing(&mut tx, &permitted, caller).await?;
-        let found =
-            tx.principal_documents(permitted.case.case_no, caller.as_str(), permitted.access.case).await?;
+        let found = tx
+            .principal_documents(
+                permitted.case.case_no,
+                caller.as_str(),
+                permitted.access.case,
+            )
+            .await?;
         let mut documents = Vec::with_capacity(found.len());
         for document in found {
             let (state, revoked) = (document.state, !document.granted);
@@ -100,7 +111,13 @@ impl Workspace {
                 chars: document.chars,
             });
         }
-        Ok(CaseStatus { line: line(&permitted, summary), principal: caller.clone(), reasons, built_event, documents })
+        Ok(CaseStatus {
+            line: line(&permitted, summary),
+            principal: caller.clone(),
+            reasons,
+            built_event,
+            documents,
+        })
     }
 
     async fn standing(
@@ -110,12 +127,16 @@ impl Workspace {
         caller: &PrincipalId,
     ) -> Result<(String, Vec<Reason>, Option<u64>), EngineError> {
         Ok(match decide(self, tx, permitted, caller, None).await? {
-            Decision::Current { head, .. } => {
-                ("CURRENT".to_owned(), Vec::new(), head.built.map(|built| built.event))
-            }
-            Decision::Refused(refusal, _) => {
-                (refusal.status.word().to_owned(), refusal.reasons, refusal.built_event)
-            }
+            Decision::Current { head, .. } => (
+                "CURRENT".to_owned(),
+                Vec::new(),
+                head.built.map(|built| built.event),
+            ),
+            Decision::Refused(refusal, _) => (
+                refusal.status.word().to_owned(),
+                refusal.reasons,
+                refusal.built_event,
+            ),
         })
     }
 }

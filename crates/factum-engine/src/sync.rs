@@ -85,21 +85,37 @@ impl Workspace {
         let mut case = owned_case(&mut tx, case_id, caller).await?;
         let known = tx.documents(case.case_no).await?;
         let slots = place(&known, &folder.order);
-        let mut report = SyncReport { refused: folder.refused.values().cloned().collect(), ..SyncReport::default() };
-        let mut by = Publisher { tx: &mut tx, case: &mut case, caller, now: self.now() };
-        let by_id: HashMap<&DocumentId, &DocumentRow> = known.iter().map(|d| (&d.doc_id, d)).collect();
+        let mut report = SyncReport {
+            refused: folder.refused.values().cloned().collect(),
+            ..SyncReport::default()
+        };
+        let mut by = Publisher {
+            tx: &mut tx,
+            case: &mut case,
+            caller,
+            now: self.now(),
+        };
+        let by_id: HashMap<&DocumentId, &DocumentRow> =
+            known.iter().map(|d| (&d.doc_id, d)).collect();
         let present: BTreeSet<&DocumentId> = folder.order.iter().collect();
-        for document in known.iter().filter(|d| d.active && !present.contains(&d.doc_id)) {
-            by.set_active(document.doc_no, &document.doc_id, false).await?;
+        for document in known
+            .iter()
+            .filter(|d| d.active && !present.contains(&d.doc_id))
+        {
+            by.set_active(document.doc_no, &document.doc_id, false)
+                .await?;
             report.withdrawn.push(document.doc_id.clone());
         }
         for doc_id in &folder.order {
             let slot = &slots[doc_id];
             if let Some(document) = by_id.get(doc_id).filter(|document| document.slot != *slot) {
-                by.move_to(document.doc_no, doc_id, &document.slot, slot).await?;
+                by.move_to(document.doc_no, doc_id, &document.slot, slot)
+                    .await?;
                 report.moved.push(doc_id.clone());
             }
-            let Some(file) = folder.files.get(doc_id) else { continue };
+            let Some(file) = folder.files.get(doc_id) else {
+                continue;
+            };
             let outcome = by.publish(doc_id, file, slot).await?;
             if outcome.what == Published::Unchanged && !outcome.reinstated {
                 report.unchanged += 1;
@@ -122,8 +138,11 @@ fn place(known: &[DocumentRow], order: &[DocumentId]) -> HashMap<DocumentId, Slo
     let mut placed: HashMap<DocumentId, Slot> = HashMap::with_capacity(order.len());
     // Slots of documents that are not in the folder stay taken.
     let present: BTreeSet<&DocumentId> = order.iter().collect();
-    let absent: BTreeSet<&Slot> =
-        known.iter().filter(|d| !present.contains(&d.doc_id)).map(|d| &d.slot).collect();
+    let absent: BTreeSet<&Slot> = known
+        .iter()
+        .filter(|d| !present.contains(&d.doc_id))
+        .map(|d| &d.slot)
+        .collect();
     let mut low: Option<Slot> = None;
     let mut at = 0;
     while at < order.len() {
@@ -134,16 +153,29 @@ fn place(known: &[DocumentRow], order: &[DocumentId]) -> HashMap<DocumentId, Slo
             at += 1;
             continue;
         }
-        let gap = order[at..].iter().take_while(|id| !fixed.contains(id)).count();
+        let gap = order[at..]
+            .iter()
+            .take_while(|id| !fixed.contains(id))
+            .count();
         let high = order.get(at + gap).map(|id| slot_of[id].clone());
         let nearest = match (&low, &high) {
             // Behind all: after absent documents too, which may come back.
-            (low, None) => absent.iter().next_back().map(|s| (*s).clone()).max(low.clone()),
-            (low, Some(high)) => {
-                absent.range::<Slot, _>(..high).next_back().map(|s| (*s).clone()).max(low.clone())
-            }
+            (low, None) => absent
+                .iter()
+                .next_back()
+                .map(|s| (*s).clone())
+                .max(low.clone()),
+            (low, Some(high)) => absent
+                .range::<Slot, _>(..high)
+                .next_back()
+                .map(|s| (*s).clone())
+                .max(low.clone()),
         };
-        for (doc_id, slot) in order[at..].iter().zip(Slot::between(nearest.as_ref(), high.as_ref(), gap)) {
+        for (doc_id, slot) in
+            order[at..]
+                .iter()
+                .zip(Slot::between(nearest.as_ref(), high.as_ref(), gap))
+        {
             placed.insert(doc_id.clone(), slot);
         }
         at += gap;
@@ -151,9 +183,14 @@ fn place(known: &[DocumentRow], order: &[DocumentId]) -> HashMap<DocumentId, Slo
     placed
 }
 
-fn longest_increasing(order: &[DocumentId], slot_of: &HashMap<&DocumentId, &Slot>) -> BTreeSet<DocumentId> {
-    let known: Vec<(&DocumentId, &Slot)> =
-        order.iter().filter_map(|id| slot_of.get(id).map(|slot| (id, *slot))).collect();
+fn longest_increasing(
+    order: &[DocumentId],
+    slot_of: &HashMap<&DocumentId, &Slot>,
+) -> BTreeSet<DocumentId> {
+    let known: Vec<(&DocumentId, &Slot)> = order
+        .iter()
+        .filter_map(|id| slot_of.get(id).map(|slot| (id, *slot)))
+        .collect();
     // Patience sorting: `tails[n]` ends the best run of length n + 1 so far.
     let mut tails: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; known.len()];
@@ -176,18 +213,31 @@ fn longest_increasing(order: &[DocumentId], slot_of: &HashMap<&DocumentId, &Slot
 }
 
 fn read_folder(folder: &Path) -> Result<Folder, EngineError> {
-    let root = folder.canonicalize().map_err(|e| EngineError::io(folder, e))?;
+    let root = folder
+        .canonicalize()
+        .map_err(|e| EngineError::io(folder, e))?;
     let mut paths: BTreeMap<DocumentId, PathBuf> = BTreeMap::new();
     // Hidden files and folders are left out, as version control and editors keep their own things there.
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.')
     };
-    for entry in WalkDir::new(&root).follow_links(true).sort_by_file_name().into_iter().filter_entry(visible) {
+    for entry in WalkDir::new(&root)
+        .follow_links(true)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(visible)
+    {
         let entry = entry.map_err(|error| walk_error(&root, error))?;
         if entry.path_is_symlink() {
-            let target = entry.path().canonicalize().map_err(|e| EngineError::io(entry.path(), e))?;
+            let target = entry
+                .path()
+                .canonicalize()
+                .map_err(|e| EngineError::io(entry.path(), e))?;
             if !target.starts_with(&root) {
-                return Err(EngineError::OutsideFolder { path: entry.path().to_owned(), target });
+                return Err(EngineError::OutsideFolder {
+                    path: entry.path().to_owned(),
+                    target,
+                });
             }
         }
         let is_list = entry.depth() == 1 && entry.file_name() == LIST;
@@ -207,7 +257,11 @@ fn read_folder(folder: &Path) -> Result<Folder, EngineError> {
             (id.clone(), read)
         })
         .collect();
-    let mut out = Folder { order, files: HashMap::new(), refused: BTreeMap::new() };
+    let mut out = Folder {
+        order,
+        files: HashMap::new(),
+        refused: BTreeMap::new(),
+    };
     for (id, read) in read {
         match read {
             Ok(file) => {
@@ -234,7 +288,9 @@ fn walk_error(root: &Path, error: walkdir::Error) -> EngineError {
     }
     let path = error.path().unwrap_or(root).to_owned();
     // A loop of links that name each other comes as a system error without an ancestor.
-    let source = error.into_io_error().unwrap_or_else(|| std::io::Error::other("can't be read"));
+    let source = error
+        .into_io_error()
+        .unwrap_or_else(|| std::io::Error::other("can't be read"));
     if source.raw_os_error() == Some(40) || source.kind() == std::io::ErrorKind::Other {
         return EngineError::LinkLoop(path);
     }
@@ -246,13 +302,19 @@ fn walk_error(root: &Path, error: walkdir::Error) -> EngineError {
 /// # Errors
 /// The name is not Unicode, or can't be an id.
 pub fn document_id(inside: &Path) -> Result<DocumentId, EngineError> {
-    let parts: Option<Vec<&str>> = inside.components().map(|part| part.as_os_str().to_str()).collect();
+    let parts: Option<Vec<&str>> = inside
+        .components()
+        .map(|part| part.as_os_str().to_str())
+        .collect();
     let parts = parts.ok_or_else(|| EngineError::FileName(inside.to_owned()))?;
     Ok(DocumentId::new(parts.join("/"))?)
 }
 
 fn listed_order(list: &Path, by_name: Vec<DocumentId>) -> Result<Vec<DocumentId>, EngineError> {
-    let wrong = |message: String| EngineError::FolderList { path: list.to_owned(), message };
+    let wrong = |message: String| EngineError::FolderList {
+        path: list.to_owned(),
+        message,
+    };
     let text = match std::fs::read_to_string(list) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(by_name),

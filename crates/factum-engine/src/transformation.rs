@@ -99,10 +99,22 @@ mod tests {
     fn golden_contexts() {
         let principal = PrincipalId::new("local").unwrap();
         for (name, digest) in [
-            ("narrative", "01d122acaea84907bc06499373d69aeae2216b6684f6bba32fe7e4aad185ae8f"),
-            ("facts", "e26f8d249def206d6b6395b0e2570528240d25591324a0c13c69ce806c7b8957"),
-            ("session", "ce725afefc67b401a930265ab44e384141ea6a46370d7778dcfe76e538c30763"),
-            ("controlled", "a5ed38065dfe4a2e86a456a0d5aed30d6a4026dfbce5c164c80a0eba74c1b8d1"),
+            (
+                "narrative",
+                "01d122acaea84907bc06499373d69aeae2216b6684f6bba32fe7e4aad185ae8f",
+            ),
+            (
+                "facts",
+                "e26f8d249def206d6b6395b0e2570528240d25591324a0c13c69ce806c7b8957",
+            ),
+            (
+                "session",
+                "ce725afefc67b401a930265ab44e384141ea6a46370d7778dcfe76e538c30763",
+            ),
+            (
+                "controlled",
+                "a5ed38065dfe4a2e86a456a0d5aed30d6a4026dfbce5c164c80a0eba74c1b8d1",
+            ),
         ] {
             let profile = Profile::built_in(name).unwrap();
             let context = spec_context(&principal, &profile, Generator::Extractive).unwrap();
@@ -114,8 +126,11 @@ mod tests {
     fn every_part_of_a_profile_that_changes_answers_changes_the_context() {
         let principal = PrincipalId::new("local").unwrap();
         let digest = |text: &str| {
-            let profile = Profile::load("mine", &|n| (n == "mine").then(|| text.to_owned())).unwrap();
-            spec_context(&principal, &profile, Generator::Extractive).unwrap().digest()
+            let profile =
+                Profile::load("mine", &|n| (n == "mine").then(|| text.to_owned())).unwrap();
+            spec_context(&principal, &profile, Generator::Extractive)
+                .unwrap()
+                .digest()
         };
         let base = "extends = \"facts\"\n";
         for change in [

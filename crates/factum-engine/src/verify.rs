@@ -52,7 +52,11 @@ impl Workspace {
     ///
     /// # Errors
     /// The case file is unknown or hidden, or the store can't be read at all.
-    pub async fn verify_case(&self, case_id: &CaseId, caller: &PrincipalId) -> Result<Verification, EngineError> {
+    pub async fn verify_case(
+        &self,
+        case_id: &CaseId,
+        caller: &PrincipalId,
+    ) -> Result<Verification, EngineError> {
         let mut out = Verification::default();
         let mut tx = self.repository.read().await?;
         let permitted = permitted(&mut tx, case_id, caller).await?;
@@ -65,15 +69,25 @@ impl Workspace {
             for message in tx.damaged_records(case_no).await? {
                 out.add("damaged-record", "store", message);
             }
-            self.verify_events_and_documents(&mut tx, &permitted, &mut out).await?;
+            self.verify_events_and_documents(&mut tx, &permitted, &mut out)
+                .await?;
             principals = tx.principals_with_heads(case_no).await?;
         }
         for principal in principals {
-            let Some(head) = tx.head(case_no, &principal, None).await? else { continue };
+            let Some(head) = tx.head(case_no, &principal, None).await? else {
+                continue;
+            };
             let Some(built) = head.built else { continue };
             match tx.run_by_no(built.run_no).await? {
-                Some(run) => self.verify_one(&mut tx, &run.run_id, caller, &mut out).await?,
-                None => out.add("run", &principal.to_string(), "the run of its head is gone".to_owned()),
+                Some(run) => {
+                    self.verify_one(&mut tx, &run.run_id, caller, &mut out)
+                        .await?
+                }
+                None => out.add(
+                    "run",
+                    &principal.to_string(),
+                    "the run of its head is gone".to_owned(),
+                ),
             }
         }
         Ok(out)
@@ -117,8 +131,12 @@ impl Workspace {
             Err(other) => return Err(other),
         };
         let case_no = run.new.case_no;
-        let events: Result<Vec<Value>, serde_json::Error> =
-            tx.events_after(case_no, 0).await?.iter().map(|(event, _)| serde_json::to_value(event)).collect();
+        let events: Result<Vec<Value>, serde_json::Error> = tx
+            .events_after(case_no, 0)
+            .await?
+            .iter()
+            .map(|(event, _)| serde_json::to_value(event))
+            .collect();
         let events = events?;
         let mut texts: HashMap<(String, u32), String> = HashMap::new();
         for slot in file.snapshot.slots.iter().filter(|slot| slot.eligible) {
@@ -126,11 +144,20 @@ impl Workspace {
                 Ok(text) => {
                     texts.insert((slot.doc_id.to_string(), slot.version), text);
                 }
-                Err(error) => out.add_for(run_id, "damaged-record", slot.doc_id.as_str(), error.to_string()),
+                Err(error) => out.add_for(
+                    run_id,
+                    "damaged-record",
+                    slot.doc_id.as_str(),
+                    error.to_string(),
+                ),
             }
         }
         out.nodes += file.nodes.len() as u64;
-        out.evidence += file.nodes.iter().map(|node| node.result.evidence.len() as u64).sum::<u64>();
+        out.evidence += file
+            .nodes
+            .iter()
+            .map(|node| node.result.evidence.len() as u64)
+            .sum::<u64>();
         out.texts += texts.len() as u64;
         let sources = Sources {
             owner: OWNER,
@@ -165,16 +192,23 @@ impl Workspace {
         for finding in verify_event_chain(&chain) {
             out.add_finding(None, &finding)?;
         }
-        let end = stored.last().map(|(event, chain)| (event.number, Some(*chain)));
+        let end = stored
+            .last()
+            .map(|(event, chain)| (event.number, Some(*chain)));
         if end.unwrap_or((0, None)) != (case.last_event, case.chain) {
-            out.add("event-chain", "case", "the case file's latest event is not the end of its chain".to_owned());
+            out.add(
+                "event-chain",
+                "case",
+                "the case file's latest event is not the end of its chain".to_owned(),
+            );
         }
         // The owner's snapshot by the plain fold, against the tables that serving reads.
         let events: Vec<Event> = stored.into_iter().map(|(event, _)| event).collect();
         let mut principals = tx.principals_with_heads(case.case_no).await?;
         principals.push(PrincipalId::new(OWNER)?);
         for principal in principals {
-            self.verify_tables(tx, case.case_no, &events, &principal, out).await?;
+            self.verify_tables(tx, case.case_no, &events, &principal, out)
+                .await?;
         }
         Ok(())
     }
@@ -188,16 +222,28 @@ impl Workspace {
         out: &mut Verification,
     ) -> Result<(), EngineError> {
         let folded = Snapshot::fold(events, &PrincipalId::new(OWNER)?, principal, u64::MAX);
-        let access = tx.effective_access(case_no, principal, is_owner(principal)).await?;
-        let rows = match tx.principal_documents(case_no, principal.as_str(), access.case).await {
+        let access = tx
+            .effective_access(case_no, principal, is_owner(principal))
+            .await?;
+        let rows = match tx
+            .principal_documents(case_no, principal.as_str(), access.case)
+            .await
+        {
             Ok(rows) => rows,
             Err(error) => {
                 out.add("snapshot", principal.as_str(), error.to_string());
                 return Ok(());
             }
         };
-        let rows: BTreeMap<_, _> = rows.into_iter().map(|row| (row.state.slot.clone(), row.state)).collect();
-        let folded: BTreeMap<_, _> = folded.slots.into_iter().map(|state| (state.slot.clone(), state)).collect();
+        let rows: BTreeMap<_, _> = rows
+            .into_iter()
+            .map(|row| (row.state.slot.clone(), row.state))
+            .collect();
+        let folded: BTreeMap<_, _> = folded
+            .slots
+            .into_iter()
+            .map(|state| (state.slot.clone(), state))
+            .collect();
         let keys: std::collections::BTreeSet<_> = rows.keys().chain(folded.keys()).collect();
         for slot in keys {
             if rows.get(slot) != folded.get(slot) {

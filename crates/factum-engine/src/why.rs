@@ -57,7 +57,9 @@ impl Workspace {
                     Some(built) => tx.run_by_no(built.run_no).await?,
                     None => None,
                 };
-                let last_build = run.and_then(|run| run.summary).and_then(|t| serde_json::from_str(&t).ok());
+                let last_build = run
+                    .and_then(|run| run.summary)
+                    .and_then(|t| serde_json::from_str(&t).ok());
                 Ok(Why {
                     status: "CURRENT".to_owned(),
                     reasons: Vec::new(),
@@ -76,7 +78,8 @@ impl Workspace {
             Decision::Refused(refusal, Some(found)) => {
                 let (head, mut tree) = *found;
                 let old = head.built.map(|built| built.root);
-                let found = tree_difference(&mut tx, case_no, &mut tree.cache, old, tree.root).await?;
+                let found =
+                    tree_difference(&mut tx, case_no, &mut tree.cache, old, tree.root).await?;
                 let (principal, access) = (caller.as_str(), permitted.access.case);
                 let mut nodes = Vec::with_capacity(found.new.len());
                 for (name, doc_id, reason) in reasons(&found) {
@@ -87,9 +90,16 @@ impl Workspace {
                             .is_none_or(|document| !document.granted),
                         None => false,
                     };
-                    let (doc_id, reason) =
-                        if hidden { (None, "access changed".to_owned()) } else { (doc_id, reason) };
-                    nodes.push(NodeReason { name, doc_id, reason });
+                    let (doc_id, reason) = if hidden {
+                        (None, "access changed".to_owned())
+                    } else {
+                        (doc_id, reason)
+                    };
+                    nodes.push(NodeReason {
+                        name,
+                        doc_id,
+                        reason,
+                    });
                 }
                 Ok(Why {
                     status: refusal.status.word().to_owned(),
@@ -120,32 +130,53 @@ pub(crate) async fn tree_difference(
 }
 
 fn reasons(found: &Difference) -> Vec<(String, Option<DocumentId>, String)> {
-    let old: HashMap<&str, &LeafEntry> =
-        found.old.iter().filter_map(|n| n.leaf.as_ref().map(|leaf| (n.name.as_str(), leaf))).collect();
-    let by_document: HashMap<&DocumentId, &LeafEntry> = old.values().map(|l| (&l.state.doc_id, *l)).collect();
-    let old_names: std::collections::HashSet<&str> = found.old.iter().map(|n| n.name.as_str()).collect();
+    let old: HashMap<&str, &LeafEntry> = found
+        .old
+        .iter()
+        .filter_map(|n| n.leaf.as_ref().map(|leaf| (n.name.as_str(), leaf)))
+        .collect();
+    let by_document: HashMap<&DocumentId, &LeafEntry> =
+        old.values().map(|l| (&l.state.doc_id, *l)).collect();
+    let old_names: std::collections::HashSet<&str> =
+        found.old.iter().map(|n| n.name.as_str()).collect();
     found
         .new
         .iter()
         .map(|node| {
             let Some(leaf) = &node.leaf else {
-                let reason =
-                    if old_names.contains(node.name.as_str()) { "what is below changed" } else { "new grouping" };
+                let reason = if old_names.contains(node.name.as_str()) {
+                    "what is below changed"
+                } else {
+                    "new grouping"
+                };
                 return (node.name.clone(), None, reason.to_owned());
             };
-            let before = old.get(node.name.as_str()).or_else(|| by_document.get(&leaf.state.doc_id));
-            (node.name.clone(), Some(leaf.state.doc_id.clone()), leaf_reason(leaf, before.copied()))
+            let before = old
+                .get(node.name.as_str())
+                .or_else(|| by_document.get(&leaf.state.doc_id));
+            (
+                node.name.clone(),
+                Some(leaf.state.doc_id.clone()),
+                leaf_reason(leaf, before.copied()),
+            )
         })
         .collect()
 }
 
 fn leaf_reason(new: &LeafEntry, old: Option<&LeafEntry>) -> String {
-    let Some(old) = old else { return "new document".to_owned() };
+    let Some(old) = old else {
+        return "new document".to_owned();
+    };
     let (new, old) = (&new.state, &old.state);
     if old.version != new.version {
         format!("version {} instead of {}", new.version, old.version)
     } else if old.active != new.active {
-        if new.active { "reinstated" } else { "withdrawn" }.to_owned()
+        if new.active {
+            "reinstated"
+        } else {
+            "withdrawn"
+        }
+        .to_owned()
     } else if old.eligible != new.eligible || old.access_revision != new.access_revision {
         "access changed".to_owned()
     } else if old.slot != new.slot {

@@ -44,7 +44,12 @@ impl Workspace {
         let profiles = own.join("profiles");
         std::fs::create_dir_all(&profiles).map_err(|e| EngineError::io(&profiles, e))?;
         let repository = Repository::create(&own.join(DATABASE)).await?;
-        Ok(Self { repository, clock, folder: folder.to_owned(), profiles: Arc::default() })
+        Ok(Self {
+            repository,
+            clock,
+            folder: folder.to_owned(),
+            profiles: Arc::default(),
+        })
     }
 
     /// Opens the workspace of `folder` or of the nearest folder above it.
@@ -53,10 +58,17 @@ impl Workspace {
     /// There is none, or its database can't be used.
     pub async fn open(folder: &Path, clock: Clock) -> Result<Self, EngineError> {
         let start = std::path::absolute(folder).map_err(|e| EngineError::io(folder, e))?;
-        let found = start.ancestors().find(|above| above.join(FOLDER).join(DATABASE).exists());
+        let found = start
+            .ancestors()
+            .find(|above| above.join(FOLDER).join(DATABASE).exists());
         let folder = found.ok_or_else(|| EngineError::NoWorkspace(start.clone()))?;
         let repository = Repository::open(&folder.join(FOLDER).join(DATABASE)).await?;
-        Ok(Self { repository, clock, folder: folder.to_owned(), profiles: Arc::default() })
+        Ok(Self {
+            repository,
+            clock,
+            folder: folder.to_owned(),
+            profiles: Arc::default(),
+        })
     }
 
     /// The folder.
@@ -93,7 +105,11 @@ impl Workspace {
     /// # Errors
     /// There is none of that name, or it can't be used.
     pub fn profile(&self, name: &str) -> Result<Arc<Profile>, EngineError> {
-        Ok(self.profiles.load(&self.profiles_folder(), name)?.profile.clone())
+        Ok(self
+            .profiles
+            .load(&self.profiles_folder(), name)?
+            .profile
+            .clone())
     }
 
     /// The spec context of a principal under a profile and generator.
@@ -106,7 +122,9 @@ impl Workspace {
         profile: &str,
         generator: Generator,
     ) -> Result<Arc<SpecContext>, EngineError> {
-        self.profiles.load(&self.profiles_folder(), profile)?.context(principal, generator)
+        self.profiles
+            .load(&self.profiles_folder(), profile)?
+            .context(principal, generator)
     }
 
     /// Makes a case file.
@@ -126,13 +144,21 @@ impl Workspace {
         if tx.case(case_id).await?.is_some() {
             return Err(EngineError::CaseExists(case_id.clone()));
         }
-        tx.insert_case(case_id, title.unwrap_or(case_id.as_str()), profile, self.now()).await?;
+        tx.insert_case(
+            case_id,
+            title.unwrap_or(case_id.as_str()),
+            profile,
+            self.now(),
+        )
+        .await?;
         Ok(tx.commit().await?)
     }
 }
 
 impl std::fmt::Debug for Workspace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Workspace").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Workspace")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
     }
 }

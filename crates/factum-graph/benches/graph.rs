@@ -6,7 +6,9 @@ use factum_base::{DocumentId, PrincipalId, Span, TextDigest, sha256};
 use factum_casefile::profile::Tree;
 use factum_casefile::{Slot, SlotState};
 use factum_graph::spec::key_of;
-use factum_graph::{Change, DocumentInput, PageCache, Planner, Segment, SpecContext, SpecPart, advance};
+use factum_graph::{
+    Change, DocumentInput, PageCache, Planner, Segment, SpecContext, SpecPart, advance,
+};
 
 fn main() {
     divan::main();
@@ -17,7 +19,11 @@ const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 fn context() -> SpecContext {
     // About as long as the built-in profiles' transformation.
     let part = SpecPart::from_canonical(format!("{{\"profile\":\"{}\"}}", "x".repeat(900)));
-    SpecContext { principal: PrincipalId::new("local").expect("an id"), leaf: part.clone(), reduction: part }
+    SpecContext {
+        principal: PrincipalId::new("local").expect("an id"),
+        leaf: part.clone(),
+        reduction: part,
+    }
 }
 
 fn documents(count: usize) -> Vec<DocumentInput> {
@@ -34,7 +40,10 @@ fn documents(count: usize) -> Vec<DocumentInput> {
                 eligible: true,
                 access_revision: 0,
             },
-            segments: vec![Segment { span: Span::new(0, 4_000), anchor: 0 }],
+            segments: vec![Segment {
+                span: Span::new(0, 4_000),
+                anchor: 0,
+            }],
         })
         .collect()
 }
@@ -42,14 +51,20 @@ fn documents(count: usize) -> Vec<DocumentInput> {
 #[divan::bench(args = SIZES, sample_count = 5)]
 fn plan_from_scratch(bencher: Bencher<'_, '_>, count: usize) {
     let (context, tree, documents) = (context(), Tree::default(), documents(count));
-    let planner = Planner { context: &context, tree: &tree };
+    let planner = Planner {
+        context: &context,
+        tree: &tree,
+    };
     bencher.bench(|| planner.plan(black_box(&documents)));
 }
 
 #[divan::bench(args = SIZES)]
 fn one_edit_of_a_kept_tree(bencher: Bencher<'_, '_>, count: usize) {
     let (context, tree, documents) = (context(), Tree::default(), documents(count));
-    let planner = Planner { context: &context, tree: &tree };
+    let planner = Planner {
+        context: &context,
+        tree: &tree,
+    };
     let plan = planner.plan(&documents);
     let mut cache = PageCache::default();
     for (key, page) in &plan.pages {
@@ -64,7 +79,9 @@ fn one_edit_of_a_kept_tree(bencher: Bencher<'_, '_>, count: usize) {
 #[divan::bench]
 fn leaf_key(bencher: Bencher<'_, '_>) {
     let (context, document) = (context(), documents(1).remove(0));
-    bencher.bench(|| key_of(&context.leaf_spec(black_box(&document.state), Some(Span::new(0, 4_000)))));
+    bencher.bench(|| {
+        key_of(&context.leaf_spec(black_box(&document.state), Some(Span::new(0, 4_000))))
+    });
 }
 
 #[divan::bench]

@@ -50,13 +50,24 @@ pub fn advance(
         Change::Put(document) => vec![planner.document_entry(document, &mut pages)],
         Change::Remove(_) => Vec::new(),
     };
-    let tree = OldTree { cache, root: old_root };
+    let tree = OldTree {
+        cache,
+        root: old_root,
+    };
     let replacement = tree.replacement(change.slot(), new)?;
     let Some(replacement) = replacement else {
-        return Ok(Plan { root, nodes: tree.root.nodes(), pages: Vec::new() });
+        return Ok(Plan {
+            root,
+            nodes: tree.root.nodes(),
+            pages: Vec::new(),
+        });
     };
     let entry = climb(planner, &tree, replacement, &mut pages)?;
-    Ok(Plan { root: entry.key, nodes: entry.nodes, pages })
+    Ok(Plan {
+        root: entry.key,
+        nodes: entry.nodes,
+        pages,
+    })
 }
 
 /// At one level: the old items with `first <= slot <= last` become `new`.
@@ -94,24 +105,35 @@ impl OldTree<'_> {
             // ancestor, and looking up the greatest slot below ours finds the page itself.
             page = self.cache.get(&page.entries[n].key())?;
         }
-        Ok(Neighbourhood { page, before, after })
+        Ok(Neighbourhood {
+            page,
+            before,
+            after,
+        })
     }
 
     fn before(&self, level: u32, page: &Page) -> Result<Option<Arc<Page>>, Missing> {
-        let Some(first) = page.entries.first().map(Entry::first) else { return Ok(None) };
+        let Some(first) = page.entries.first().map(Entry::first) else {
+            return Ok(None);
+        };
         if self.page_at(level, first)?.before.is_none() {
             return Ok(None);
         }
         let mut at = Arc::clone(&self.root);
         while at.level > level {
-            let n = at.entries.partition_point(|entry| entry.first() < first).saturating_sub(1);
+            let n = at
+                .entries
+                .partition_point(|entry| entry.first() < first)
+                .saturating_sub(1);
             at = self.cache.get(&at.entries[n].key())?;
         }
         Ok(Some(at))
     }
 
     fn after(&self, level: u32, page: &Page) -> Result<Option<Arc<Page>>, Missing> {
-        let Some(first) = page.entries.first().map(Entry::first) else { return Ok(None) };
+        let Some(first) = page.entries.first().map(Entry::first) else {
+            return Ok(None);
+        };
         match self.page_at(level, first)?.after {
             Some(next) => Ok(Some(self.page_at(level, &next)?.page)),
             None => Ok(None),
@@ -124,7 +146,10 @@ impl OldTree<'_> {
             true => None,
             false => {
                 let page = self.page_at(1, slot)?.page;
-                page.entries.iter().find(|entry| entry.first() == slot).cloned()
+                page.entries
+                    .iter()
+                    .find(|entry| entry.first() == slot)
+                    .cloned()
             }
         };
         let unchanged = match (&old, new.first()) {
@@ -171,13 +196,22 @@ fn climb(
 }
 
 /// All items below `level`, with the replacement made.
-fn whole_level(tree: &OldTree<'_>, level: u32, replacement: Replacement) -> Result<Vec<Entry>, Missing> {
+fn whole_level(
+    tree: &OldTree<'_>,
+    level: u32,
+    replacement: Replacement,
+) -> Result<Vec<Entry>, Missing> {
     let mut items = Vec::new();
     collect(tree, &tree.root, level, &mut items)?;
     Ok(spliced(items, replacement))
 }
 
-fn collect(tree: &OldTree<'_>, page: &Page, level: u32, out: &mut Vec<Entry>) -> Result<(), Missing> {
+fn collect(
+    tree: &OldTree<'_>,
+    page: &Page,
+    level: u32,
+    out: &mut Vec<Entry>,
+) -> Result<(), Missing> {
     if page.level <= level {
         out.extend(page.entries.iter().cloned());
         return Ok(());
@@ -204,7 +238,10 @@ fn regroup(
     pages: &mut Vec<(NodeKey, Page)>,
 ) -> Result<Replacement, Missing> {
     let stretch = stretch_around(planner, tree, level, &replacement)?;
-    let items: Vec<Entry> = stretch.iter().flat_map(|page| page.entries.iter().cloned()).collect();
+    let items: Vec<Entry> = stretch
+        .iter()
+        .flat_map(|page| page.entries.iter().cloned())
+        .collect();
     let items = spliced(items, replacement);
     let mut made = Vec::new();
     let mut new = planner.group(items, Role::Group, level, &mut made);
@@ -217,7 +254,11 @@ fn regroup(
         }
     }
     let first = old.first().map(|(slot, _)| slot.clone());
-    let same_front = old.iter().zip(&new).take_while(|((_, key), entry)| *key == entry.key()).count();
+    let same_front = old
+        .iter()
+        .zip(&new)
+        .take_while(|((_, key), entry)| *key == entry.key())
+        .count();
     let room = old.len().min(new.len()) - same_front;
     let same_back = old
         .iter()
@@ -233,7 +274,11 @@ fn regroup(
     let removed = &old[same_front..old.len() - same_back];
     let anchor_slot = |n: usize| removed.get(n).map(|(slot, _)| slot.clone());
     let fallback = new.first().map(|entry| entry.first().clone()).or(first);
-    let place = || fallback.clone().unwrap_or_else(|| Slot::between(None, None, 1).remove(0));
+    let place = || {
+        fallback
+            .clone()
+            .unwrap_or_else(|| Slot::between(None, None, 1).remove(0))
+    };
     Ok(Replacement {
         first: anchor_slot(0).unwrap_or_else(place),
         last: anchor_slot(removed.len().wrapping_sub(1)).unwrap_or_else(place),
@@ -253,8 +298,19 @@ fn stretch_around(
     let mut stretch = std::collections::VecDeque::new();
     stretch.push_back(tree.page_at(level, &replacement.first)?.page);
     loop {
-        let Some(next) = stretch.back().map(|page| tree.after(level, page)).transpose()?.flatten() else { break };
-        if next.entries.first().is_none_or(|entry| *entry.first() > replacement.last) {
+        let Some(next) = stretch
+            .back()
+            .map(|page| tree.after(level, page))
+            .transpose()?
+            .flatten()
+        else {
+            break;
+        };
+        if next
+            .entries
+            .first()
+            .is_none_or(|entry| *entry.first() > replacement.last)
+        {
             break;
         }
         stretch.push_back(next);
@@ -271,7 +327,9 @@ fn stretch_around(
     // To the left: unchanged pages until one starts at a certain boundary.
     let mut unchanged = false;
     while let Some(page) = stretch.front().cloned() {
-        let Some(left) = tree.before(level, &page)? else { break };
+        let Some(left) = tree.before(level, &page)? else {
+            break;
+        };
         if unchanged && certain(&left, &page) {
             break;
         }
@@ -281,7 +339,9 @@ fn stretch_around(
     // To the right: unchanged pages until the one behind starts at a certain boundary.
     let mut unchanged = false;
     while let Some(page) = stretch.back().cloned() {
-        let Some(right) = tree.after(level, &page)? else { break };
+        let Some(right) = tree.after(level, &page)? else {
+            break;
+        };
         if unchanged && certain(&page, &right) {
             break;
         }

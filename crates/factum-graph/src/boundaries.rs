@@ -81,7 +81,11 @@ mod tests {
     fn sizes(anchors: &[u64], fan_out: FanOut) -> Vec<usize> {
         let starts = group_starts(anchors, fan_out);
         let ends = starts.iter().skip(1).copied().chain([anchors.len()]);
-        starts.iter().zip(ends).map(|(start, end)| end - start).collect()
+        starts
+            .iter()
+            .zip(ends)
+            .map(|(start, end)| end - start)
+            .collect()
     }
 
     proptest! {
@@ -108,8 +112,16 @@ mod tests {
     #[test]
     fn even_a_run_without_minima_is_cut() {
         let rising: Vec<u64> = (0..1000).collect();
-        assert!(sizes(&rising, FAN_OUT).iter().all(|&size| (4..=12).contains(&size)));
+        assert!(
+            sizes(&rising, FAN_OUT)
+                .iter()
+                .all(|&size| (4..=12).contains(&size))
+        );
         let equal = vec![7u64; 1000];
-        assert!(sizes(&equal, FAN_OUT).iter().all(|&size| (4..=12).contains(&size)));
+        assert!(
+            sizes(&equal, FAN_OUT)
+                .iter()
+                .all(|&size| (4..=12).contains(&size))
+        );
     }
 }

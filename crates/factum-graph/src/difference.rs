@@ -58,22 +58,36 @@ pub fn difference(
         b.add_node(cache, old)?;
     }
     loop {
-        let common: Vec<NodeKey> = a.nodes.keys().filter(|key| b.nodes.contains_key(key)).copied().collect();
+        let common: Vec<NodeKey> = a
+            .nodes
+            .keys()
+            .filter(|key| b.nodes.contains_key(key))
+            .copied()
+            .collect();
         for key in common {
             a.nodes.remove(&key);
             b.nodes.remove(&key);
         }
-        let Some(highest) = a.nodes.values().chain(b.nodes.values()).max().copied() else { break };
+        let Some(highest) = a.nodes.values().chain(b.nodes.values()).max().copied() else {
+            break;
+        };
         a.open(cache, highest, &mut out.new)?;
         b.open(cache, highest, &mut out.old)?;
     }
     let one_sided = |from: &Frontier, other: &Frontier| -> Vec<NodeInOne> {
-        let mut leaves: Vec<&LeafEntry> =
-            from.leaves.values().filter(|leaf| !other.leaves.contains_key(&leaf.key)).collect();
+        let mut leaves: Vec<&LeafEntry> = from
+            .leaves
+            .values()
+            .filter(|leaf| !other.leaves.contains_key(&leaf.key))
+            .collect();
         leaves.sort_by(|x, y| (&x.state.slot, x.segment).cmp(&(&y.state.slot, y.segment)));
         leaves
             .into_iter()
-            .map(|leaf| NodeInOne { key: leaf.key, name: leaf.name(), leaf: Some(leaf.clone()) })
+            .map(|leaf| NodeInOne {
+                key: leaf.key,
+                name: leaf.name(),
+                leaf: Some(leaf.clone()),
+            })
             .collect()
     };
     out.new.extend(one_sided(&a, &b));
@@ -85,7 +99,13 @@ impl Frontier {
     fn add_node(&mut self, cache: &PageCache, key: NodeKey) -> Result<(), Missing> {
         let page = cache.get(&key)?;
         let above_documents = matches!(page.role, crate::Role::Group | crate::Role::Root);
-        self.nodes.insert(key, Height { above_documents, level: page.level });
+        self.nodes.insert(
+            key,
+            Height {
+                above_documents,
+                level: page.level,
+            },
+        );
         Ok(())
     }
 
@@ -95,12 +115,20 @@ impl Frontier {
         height: Height,
         one_sided: &mut Vec<NodeInOne>,
     ) -> Result<(), Missing> {
-        let keys: Vec<NodeKey> =
-            self.nodes.iter().filter(|(_, h)| **h == height).map(|(key, _)| *key).collect();
+        let keys: Vec<NodeKey> = self
+            .nodes
+            .iter()
+            .filter(|(_, h)| **h == height)
+            .map(|(key, _)| *key)
+            .collect();
         for key in keys {
             self.nodes.remove(&key);
             let page = cache.get(&key)?;
-            one_sided.push(NodeInOne { key, name: page.name(), leaf: None });
+            one_sided.push(NodeInOne {
+                key,
+                name: page.name(),
+                leaf: None,
+            });
             for entry in &page.entries {
                 match entry {
                     Entry::Leaf(leaf) => {

@@ -164,12 +164,31 @@ impl Page {
         let access = node_access(&fingerprints);
         let key = crate::spec::key_of(&context.reduction_spec(role, &children, access));
         // An empty case file has a root without a first document; nothing is ever looked up in it.
-        let first = entries.first().map_or_else(|| Slot::between(None, None, 1).remove(0), |e| e.first().clone());
+        let first = entries.first().map_or_else(
+            || Slot::between(None, None, 1).remove(0),
+            |e| e.first().clone(),
+        );
         let anchor = entries.first().map_or(0, Entry::anchor);
         let start = entries.first().map_or(0, Entry::start);
         let nodes = 1 + entries.iter().map(Entry::nodes).sum::<u32>();
-        let page = Self { role, level, counts, start, entries };
-        (page, NodeEntry { first, start, anchor, key, access, nodes })
+        let page = Self {
+            role,
+            level,
+            counts,
+            start,
+            entries,
+        };
+        (
+            page,
+            NodeEntry {
+                first,
+                start,
+                anchor,
+                key,
+                access,
+                nodes,
+            },
+        )
     }
 
     /// The page's own spec, recomputed from its entries.
@@ -186,7 +205,9 @@ impl Page {
 
     /// The index of the child under which `slot` belongs.
     pub fn child_for(&self, slot: &Slot) -> usize {
-        self.entries.partition_point(|entry| entry.first() <= slot).saturating_sub(1)
+        self.entries
+            .partition_point(|entry| entry.first() <= slot)
+            .saturating_sub(1)
     }
 
     /// The document all leaves below belong to, for parts and documents.
@@ -200,7 +221,10 @@ impl Page {
     /// The node's name in runs: unique in its tree, the same in every run where it covers the same
     /// place. Names of groups hold slots, not document ids, since a reader may not be allowed those.
     pub fn name(&self) -> String {
-        let slot = self.entries.first().map_or("", |entry| entry.first().as_str());
+        let slot = self
+            .entries
+            .first()
+            .map_or("", |entry| entry.first().as_str());
         match self.role {
             Role::Root => "root".to_owned(),
             Role::Group => format!("group {} {slot}", self.level),

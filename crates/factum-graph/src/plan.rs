@@ -41,7 +41,10 @@ pub struct Planner<'c> {
 impl Planner<'_> {
     /// The limits of a group.
     pub fn fan_out(&self) -> FanOut {
-        FanOut { min: self.tree.min as usize, max: self.tree.max as usize }
+        FanOut {
+            min: self.tree.min as usize,
+            max: self.tree.max as usize,
+        }
     }
 
     /// The whole tree, from documents in slot order.
@@ -55,7 +58,11 @@ impl Planner<'_> {
             TreeKind::Fixed => self.fixed_levels(items, &mut pages),
             TreeKind::Stable => self.levels_above(items, Vec::new(), &mut pages),
         };
-        Plan { root: root.key, nodes: root.nodes, pages }
+        Plan {
+            root: root.key,
+            nodes: root.nodes,
+            pages,
+        }
     }
 
     /// The item that stands for a document at the lowest level, and the pages below it.
@@ -67,7 +74,10 @@ impl Planner<'_> {
         let anchor = document_anchor(document.state.doc_id.as_str());
         let segments = &document.segments[..];
         if !document.state.eligible || segments.len() < 2 {
-            let span = segments.first().map(|s| s.span).filter(|_| document.state.eligible);
+            let span = segments
+                .first()
+                .map(|s| s.span)
+                .filter(|_| document.state.eligible);
             return Entry::Leaf(Box::new(self.leaf(document, span, anchor)));
         }
         let mut items: Vec<Entry> = segments
@@ -92,7 +102,12 @@ impl Planner<'_> {
         anchor: u64,
     ) -> LeafEntry {
         let key = key_of(&self.context.leaf_spec(&document.state, segment));
-        LeafEntry { state: document.state.clone(), segment, anchor, key }
+        LeafEntry {
+            state: document.state.clone(),
+            segment,
+            anchor,
+            key,
+        }
     }
 
     /// Groups a stretch of items (a whole level, or between certain boundaries) into pages.
@@ -103,11 +118,17 @@ impl Planner<'_> {
         level: u32,
         pages: &mut Vec<(NodeKey, Page)>,
     ) -> Vec<Entry> {
-        let anchors: Vec<u64> = items.iter().map(|e| anchor_at_level(e.anchor(), level)).collect();
+        let anchors: Vec<u64> = items
+            .iter()
+            .map(|e| anchor_at_level(e.anchor(), level))
+            .collect();
         let starts = group_starts(&anchors, self.fan_out());
         let mut rest = items;
-        let mut groups: Vec<Vec<Entry>> =
-            starts.iter().rev().map(|&start| rest.split_off(start)).collect();
+        let mut groups: Vec<Vec<Entry>> = starts
+            .iter()
+            .rev()
+            .map(|&start| rest.split_off(start))
+            .collect();
         groups.reverse();
         groups
             .into_iter()
@@ -158,5 +179,7 @@ impl Planner<'_> {
 /// The anchor of a document: the first eight bytes of its id's SHA-256.
 pub fn document_anchor(doc_id: &str) -> u64 {
     let digest = sha256(doc_id.as_bytes());
-    digest[..8].iter().fold(0, |value, &byte| (value << 8) | u64::from(byte))
+    digest[..8]
+        .iter()
+        .fold(0, |value, &byte| (value << 8) | u64::from(byte))
 }

@@ -30,7 +30,10 @@ struct Block {
 pub fn cut_segments(text: &str, rule: &Segments) -> Vec<Segment> {
     let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     if rule.whole || length <= rule.max_chars {
-        return vec![Segment { span: Span::new(0, length), anchor: 0 }];
+        return vec![Segment {
+            span: Span::new(0, length),
+            anchor: 0,
+        }];
     }
     let paragraphs = blocks(text, true);
     let mut starts = vec![0];
@@ -39,7 +42,14 @@ pub fn cut_segments(text: &str, rule: &Segments) -> Vec<Segment> {
     let mut lines = None;
     let mut from = 0;
     for to in cuts {
-        split(from, to, rule, &paragraphs, &mut || lines_of(text, &mut lines), &mut starts);
+        split(
+            from,
+            to,
+            rule,
+            &paragraphs,
+            &mut || lines_of(text, &mut lines),
+            &mut starts,
+        );
         if to < length {
             starts.push(to);
         }
@@ -47,12 +57,18 @@ pub fn cut_segments(text: &str, rule: &Segments) -> Vec<Segment> {
     }
     starts.sort_unstable();
     let ends = starts.iter().skip(1).copied().chain([length]);
-    let spans: Vec<Span> = starts.iter().zip(ends).map(|(&start, end)| Span::new(start, end)).collect();
+    let spans: Vec<Span> = starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| Span::new(start, end))
+        .collect();
     with_anchors(text, &spans)
 }
 
 fn lines_of(text: &str, cache: &mut Option<std::rc::Rc<Vec<Block>>>) -> std::rc::Rc<Vec<Block>> {
-    cache.get_or_insert_with(|| std::rc::Rc::new(blocks(text, false))).clone()
+    cache
+        .get_or_insert_with(|| std::rc::Rc::new(blocks(text, false)))
+        .clone()
 }
 
 /// Paragraphs (lines behind a blank line), or all lines.
@@ -66,7 +82,10 @@ fn blocks(text: &str, paragraphs: bool) -> Vec<Block> {
         let blank = line.trim().is_empty();
         if !blank && (after_blank || !paragraphs) {
             close(&mut found, &text[body_from..byte]);
-            found.push(Block { start: position, hash: 0 });
+            found.push(Block {
+                start: position,
+                hash: 0,
+            });
             body_from = byte;
         }
         after_blank = blank;
@@ -86,7 +105,9 @@ fn close(found: &mut [Block], body: &str) {
 
 fn short_hash(text: &str) -> u64 {
     let digest = sha256(text.as_bytes());
-    digest[..8].iter().fold(0, |value, &byte| (value << 8) | u64::from(byte))
+    digest[..8]
+        .iter()
+        .fold(0, |value, &byte| (value << 8) | u64::from(byte))
 }
 
 fn local_minima(blocks: &[Block], length: u32, window: u32) -> Vec<u32> {
@@ -95,8 +116,13 @@ fn local_minima(blocks: &[Block], length: u32, window: u32) -> Vec<u32> {
         if block.start < window || length - block.start < window {
             continue;
         }
-        let before = blocks[..n].iter().rev().take_while(|b| block.start - b.start < window);
-        let after = blocks[n + 1..].iter().take_while(|b| b.start - block.start < window);
+        let before = blocks[..n]
+            .iter()
+            .rev()
+            .take_while(|b| block.start - b.start < window);
+        let after = blocks[n + 1..]
+            .iter()
+            .take_while(|b| b.start - block.start < window);
         if before.chain(after).all(|other| other.hash > block.hash) {
             minima.push(block.start);
         }
@@ -130,7 +156,11 @@ fn split(
 fn smallest(blocks: &[Block], low: u32, high: u32) -> Option<u32> {
     let from = blocks.partition_point(|b| b.start < low);
     let to = blocks.partition_point(|b| b.start <= high);
-    blocks.get(from..to)?.iter().min_by_key(|b| (b.hash, b.start)).map(|b| b.start)
+    blocks
+        .get(from..to)?
+        .iter()
+        .min_by_key(|b| (b.hash, b.start))
+        .map(|b| b.start)
 }
 
 fn with_anchors(text: &str, spans: &[Span]) -> Vec<Segment> {
@@ -144,8 +174,14 @@ fn with_anchors(text: &str, spans: &[Span]) -> Vec<Segment> {
         let end = chars.clone().next().map_or(text.len(), |(byte, _)| byte);
         // The first characters are enough to tell segments apart, and an edit further on leaves the
         // grouping alone.
-        let head_end = text[start..end].char_indices().nth(200).map_or(end, |(byte, _)| start + byte);
-        segments.push(Segment { span, anchor: short_hash(&text[start..head_end]) });
+        let head_end = text[start..end]
+            .char_indices()
+            .nth(200)
+            .map_or(end, |(byte, _)| start + byte);
+        segments.push(Segment {
+            span,
+            anchor: short_hash(&text[start..head_end]),
+        });
     }
     segments
 }
@@ -155,17 +191,34 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULE: Segments = Segments { whole: false, min_chars: 64, max_chars: 300 };
+    const RULE: Segments = Segments {
+        whole: false,
+        min_chars: 64,
+        max_chars: 300,
+    };
 
     fn texts(text: &str) -> Vec<String> {
         cut_segments(text, &RULE)
             .iter()
-            .map(|s| text.chars().skip(s.span.start as usize).take(s.span.len() as usize).collect())
+            .map(|s| {
+                text.chars()
+                    .skip(s.span.start as usize)
+                    .take(s.span.len() as usize)
+                    .collect()
+            })
             .collect()
     }
 
     fn document(words: &[u16]) -> String {
-        words.iter().map(|w| format!("Paragraph {w} says {}.\n\n", "水 ".repeat(usize::from(w % 40)))).collect()
+        words
+            .iter()
+            .map(|w| {
+                format!(
+                    "Paragraph {w} says {}.\n\n",
+                    "水 ".repeat(usize::from(w % 40))
+                )
+            })
+            .collect()
     }
 
     proptest! {
@@ -192,6 +245,10 @@ mod tests {
     #[test]
     fn one_endless_line_is_cut_too() {
         let text = "x".repeat(5_000);
-        assert!(cut_segments(&text, &RULE).iter().all(|s| s.span.len() <= 300 && s.span.len() >= 64));
+        assert!(
+            cut_segments(&text, &RULE)
+                .iter()
+                .all(|s| s.span.len() <= 300 && s.span.len() >= 64)
+        );
     }
 }

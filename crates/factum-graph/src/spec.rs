@@ -9,7 +9,8 @@
 use std::fmt::Write as _;
 
 use factum_base::{
-    AccessFingerprint, NodeKey, PrincipalId, Span, SpecPartDigest, canonical_json, write_json_string,
+    AccessFingerprint, NodeKey, PrincipalId, Span, SpecPartDigest, canonical_json,
+    write_json_string,
 };
 use factum_casefile::SlotState;
 use serde::Serialize;
@@ -93,7 +94,11 @@ impl SpecContext {
         write_json_string(&mut out, self.principal.as_str());
         match segment {
             Some(span) => {
-                let _ = write!(out, ",\"segment\":{{\"end\":{},\"start\":{}}}", span.end, span.start);
+                let _ = write!(
+                    out,
+                    ",\"segment\":{{\"end\":{},\"start\":{}}}",
+                    span.end, span.start
+                );
             }
             None => out.push_str(",\"segment\":null"),
         }
@@ -126,7 +131,10 @@ impl SpecContext {
             key.write_hex(&mut out);
             out.push('"');
         }
-        let _ = write!(out, "],\"format\":\"{SPEC_FORMAT}\",\"kind\":\"reduction\",\"principal\":");
+        let _ = write!(
+            out,
+            "],\"format\":\"{SPEC_FORMAT}\",\"kind\":\"reduction\",\"principal\":"
+        );
         write_json_string(&mut out, self.principal.as_str());
         let _ = write!(out, ",\"role\":\"{}\",\"transformation\":", role.word());
         out.push_str(&self.reduction.json);
@@ -206,11 +214,18 @@ mod tests {
         let leaf = context().leaf_spec(&state(), Some(Span::new(0, 40)));
         insta::assert_snapshot!(leaf, @r#"{"access_revision":7,"active":true,"doc_id":"brief/ä \"1\".txt","eligible":true,"format":"factum/spec/1","kind":"leaf","principal":"ann \"q\"","segment":{"end":40,"start":0},"slot":"80000001.8","text_sha256":"327b54d04f71f2126114d9d61d4c3640ca0fc5b30878ad28416ff634a51a712d","transformation":{"generator":"leaf","z":[1,"é"]},"version":3}"#);
         insta::assert_snapshot!(key_of(&leaf), @"07a55a2550c4cf120606c18b0f7fb60216eb9d774f00b888622ffe54942c37c1");
-        let none = context().leaf_spec(&SlotState { eligible: false, ..state() }, None);
+        let none = context().leaf_spec(
+            &SlotState {
+                eligible: false,
+                ..state()
+            },
+            None,
+        );
         insta::assert_snapshot!(key_of(&none), @"f5eeb7a9efed96b6f34ec3d1ecf6c3642fc8341ebea34de842d0393f116ec149");
         let access = node_access(&[leaf_access(&state())]);
         insta::assert_snapshot!(access, @"c2cdb537418f15088c992bc1407657f97002c1af7e96924d8967b52086b40d81");
-        let reduction = context().reduction_spec(Role::Root, &[key_of(&leaf), key_of(&none)], access);
+        let reduction =
+            context().reduction_spec(Role::Root, &[key_of(&leaf), key_of(&none)], access);
         insta::assert_snapshot!(reduction, @r#"{"access_fingerprint":"c2cdb537418f15088c992bc1407657f97002c1af7e96924d8967b52086b40d81","children_keys":["07a55a2550c4cf120606c18b0f7fb60216eb9d774f00b888622ffe54942c37c1","f5eeb7a9efed96b6f34ec3d1ecf6c3642fc8341ebea34de842d0393f116ec149"],"format":"factum/spec/1","kind":"reduction","principal":"ann \"q\"","role":"root","transformation":{"generator":"reduction","z":[1,"é"]}}"#);
         insta::assert_snapshot!(key_of(&reduction), @"b845ed3a519e145c8f08c7651bfecd4ed9b3ef6bec4d4a9b66f9645feed52d21");
         insta::assert_snapshot!(context().digest(), @"e2a9a795c02231eaa2b65c50629d56321330531819eb4350a2e0f794bbf900c6");
@@ -231,22 +246,37 @@ mod tests {
         for change in changes {
             let mut changed = state();
             change(&mut changed);
-            assert_ne!(key_of(&context().leaf_spec(&changed, Some(Span::new(0, 40)))), base);
+            assert_ne!(
+                key_of(&context().leaf_spec(&changed, Some(Span::new(0, 40)))),
+                base
+            );
         }
-        assert_ne!(key_of(&context().leaf_spec(&state(), Some(Span::new(0, 41)))), base);
+        assert_ne!(
+            key_of(&context().leaf_spec(&state(), Some(Span::new(0, 41)))),
+            base
+        );
         let mut other = context();
         other.principal = PrincipalId::new("bob").unwrap();
-        assert_ne!(key_of(&other.leaf_spec(&state(), Some(Span::new(0, 40)))), base);
+        assert_ne!(
+            key_of(&other.leaf_spec(&state(), Some(Span::new(0, 40)))),
+            base
+        );
         let mut other = context();
         other.leaf = SpecPart::new(&json!({"generator": "new"})).unwrap();
-        assert_ne!(key_of(&other.leaf_spec(&state(), Some(Span::new(0, 40)))), base);
+        assert_ne!(
+            key_of(&other.leaf_spec(&state(), Some(Span::new(0, 40)))),
+            base
+        );
     }
 
     #[test]
     fn a_changed_reduction_part_leaves_leaf_keys_alone() {
         let mut other = context();
         other.reduction = SpecPart::new(&json!({"prompt": "new"})).unwrap();
-        assert_eq!(other.leaf_spec(&state(), None), context().leaf_spec(&state(), None));
+        assert_eq!(
+            other.leaf_spec(&state(), None),
+            context().leaf_spec(&state(), None)
+        );
         assert_ne!(
             other.reduction_spec(Role::Root, &[], node_access(&[])),
             context().reduction_spec(Role::Root, &[], node_access(&[]))

@@ -48,12 +48,20 @@ impl Effective {
 
 fn effective<R: Columns>(row: &R, first: usize, is_owner: bool) -> Result<Effective, StoreError> {
     let case = match (row.optional_int(first)?, row.optional_int(first + 1)?) {
-        (Some(granted), Some(revision)) => {
-            CaseAccess { granted: granted != 0, revision: u64::try_from(revision).unwrap_or(0) }
-        }
-        _ => CaseAccess { granted: is_owner, revision: 0 },
+        (Some(granted), Some(revision)) => CaseAccess {
+            granted: granted != 0,
+            revision: u64::try_from(revision).unwrap_or(0),
+        },
+        _ => CaseAccess {
+            granted: is_owner,
+            revision: 0,
+        },
     };
-    Ok(Effective { case, granted_rows: row.flag(first + 2)?, revoked_rows: row.flag(first + 3)? })
+    Ok(Effective {
+        case,
+        granted_rows: row.flag(first + 2)?,
+        revoked_rows: row.flag(first + 3)?,
+    })
 }
 
 impl Tx {
@@ -107,7 +115,8 @@ impl Tx {
         .bind(principal.as_str())
         .fetch_optional(self.connection())
         .await?;
-        row.map(|row| Ok((read_case(&row)?, effective(&row, 8, is_owner)?))).transpose()
+        row.map(|row| Ok((read_case(&row)?, effective(&row, 8, is_owner)?)))
+            .transpose()
     }
 
     /// A principal's own row for a document.
@@ -119,12 +128,20 @@ impl Tx {
         doc_no: i64,
         principal: &PrincipalId,
     ) -> Result<Option<DocAccess>, StoreError> {
-        let row = sqlx::query("SELECT granted, revision FROM doc_access WHERE doc_no = $1 AND principal = $2")
-            .bind(doc_no)
-            .bind(principal.as_str())
-            .fetch_optional(self.connection())
-            .await?;
-        row.map(|row| Ok(DocAccess { granted: row.flag(0)?, revision: row.unsigned(1)? })).transpose()
+        let row = sqlx::query(
+            "SELECT granted, revision FROM doc_access WHERE doc_no = $1 AND principal = $2",
+        )
+        .bind(doc_no)
+        .bind(principal.as_str())
+        .fetch_optional(self.connection())
+        .await?;
+        row.map(|row| {
+            Ok(DocAccess {
+                granted: row.flag(0)?,
+                revision: row.unsigned(1)?,
+            })
+        })
+        .transpose()
     }
 
     /// Records a grant of one document.

@@ -28,7 +28,8 @@ pub struct CaseRow {
     pub access_revision: u64,
 }
 
-const COLUMNS: &str = "case_no, case_id, title, profile, created_at, last_event, chain, access_revision";
+const COLUMNS: &str =
+    "case_no, case_id, title, profile, created_at, last_event, chain, access_revision";
 
 pub(crate) fn read<R: Columns>(row: &R) -> Result<CaseRow, StoreError> {
     Ok(CaseRow {
@@ -76,7 +77,9 @@ impl Tx {
     /// The database can't be read.
     pub async fn cases(&mut self) -> Result<Vec<CaseRow>, StoreError> {
         let sql = const_format("ORDER BY case_id");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(self.connection()).await?;
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .fetch_all(self.connection())
+            .await?;
         rows.iter().map(read).collect()
     }
 
@@ -109,18 +112,24 @@ impl Tx {
     ///
     /// # Errors
     /// The database can't be written.
-    pub async fn append_event(&mut self, case: &mut CaseRow, event: &Event) -> Result<(), StoreError> {
+    pub async fn append_event(
+        &mut self,
+        case: &mut CaseRow,
+        event: &Event,
+    ) -> Result<(), StoreError> {
         debug_assert_eq!(event.number, case.last_event + 1);
         let chain = event.chained(case.chain.as_ref()).map_err(damaged)?;
         let body = factum_base::canonical_json(event).map_err(damaged)?;
-        sqlx::query("INSERT INTO events (case_no, number, at, body, chain) VALUES ($1, $2, $3, $4, $5)")
-            .bind(case.case_no)
-            .bind(signed(event.number))
-            .bind(event.at)
-            .bind(body)
-            .bind(&chain.as_bytes()[..])
-            .execute(self.connection())
-            .await?;
+        sqlx::query(
+            "INSERT INTO events (case_no, number, at, body, chain) VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(case.case_no)
+        .bind(signed(event.number))
+        .bind(event.at)
+        .bind(body)
+        .bind(&chain.as_bytes()[..])
+        .execute(self.connection())
+        .await?;
         case.last_event = event.number;
         case.chain = Some(chain);
         if event.kind.principal().is_some() {
@@ -134,13 +143,15 @@ impl Tx {
     /// # Errors
     /// The database can't be written.
     pub async fn save_case(&mut self, case: &CaseRow) -> Result<(), StoreError> {
-        sqlx::query("UPDATE cases SET last_event = $1, chain = $2, access_revision = $3 WHERE case_no = $4")
-            .bind(signed(case.last_event))
-            .bind(case.chain.map(|chain| chain.as_bytes().to_vec()))
-            .bind(signed(case.access_revision))
-            .bind(case.case_no)
-            .execute(self.connection())
-            .await?;
+        sqlx::query(
+            "UPDATE cases SET last_event = $1, chain = $2, access_revision = $3 WHERE case_no = $4",
+        )
+        .bind(signed(case.last_event))
+        .bind(case.chain.map(|chain| chain.as_bytes().to_vec()))
+        .bind(signed(case.access_revision))
+        .bind(case.case_no)
+        .execute(self.connection())
+        .await?;
         Ok(())
     }
 
@@ -166,7 +177,10 @@ impl Tx {
                 let event: Event = serde_json::from_str(&row.text(1)?)
                     .map_err(|error| damaged(format!("event {number}: {error}")))?;
                 if event.number != number {
-                    return Err(damaged(format!("event {number} says it is {}", event.number)));
+                    return Err(damaged(format!(
+                        "event {number} says it is {}",
+                        event.number
+                    )));
                 }
                 Ok((event, row.digest(2)?))
             })

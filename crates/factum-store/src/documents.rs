@@ -70,12 +70,15 @@ pub struct VersionRow {
     pub new: NewVersion,
 }
 
-const VERSION_COLUMNS: &str = "doc_no, version, event, text_sha256, chars, media, reading, layout, original";
+const VERSION_COLUMNS: &str =
+    "doc_no, version, event, text_sha256, chars, media, reading, layout, original";
 
 fn read_version<R: Columns>(row: &R) -> Result<VersionRow, StoreError> {
     let blob = |column| -> Result<Option<[u8; 32]>, StoreError> {
         row.optional_blob(column)?
-            .map(|bytes| <[u8; 32]>::try_from(bytes).map_err(|_| damaged("a blob digest has a wrong length")))
+            .map(|bytes| {
+                <[u8; 32]>::try_from(bytes).map_err(|_| damaged("a blob digest has a wrong length"))
+            })
             .transpose()
     };
     Ok(VersionRow {
@@ -186,7 +189,11 @@ impl Tx {
     ///
     /// # Errors
     /// The database can't be read.
-    pub async fn next_slot(&mut self, case_no: i64, slot: &Slot) -> Result<Option<Slot>, StoreError> {
+    pub async fn next_slot(
+        &mut self,
+        case_no: i64,
+        slot: &Slot,
+    ) -> Result<Option<Slot>, StoreError> {
         let row = sqlx::query("SELECT MIN(slot) FROM documents WHERE case_no = $1 AND slot > $2")
             .bind(case_no)
             .bind(slot.as_str())
@@ -206,7 +213,9 @@ impl Tx {
         principal: &str,
         access: CaseAccess,
     ) -> Result<Vec<PrincipalDocument>, StoreError> {
-        let sql = format!("SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE} ORDER BY d.slot");
+        let sql = format!(
+            "SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE} ORDER BY d.slot"
+        );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(case_no)
             .bind(principal)
@@ -228,7 +237,9 @@ impl Tx {
         access: CaseAccess,
         doc_id: &DocumentId,
     ) -> Result<Option<PrincipalDocument>, StoreError> {
-        let sql = format!("SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE} AND d.doc_id = $5");
+        let sql = format!(
+            "SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE} AND d.doc_id = $5"
+        );
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(case_no)
             .bind(principal)
@@ -252,7 +263,9 @@ impl Tx {
         doc_ids: &[&DocumentId],
     ) -> Result<Vec<PrincipalDocument>, StoreError> {
         let select = format!("SELECT {PRINCIPAL_COLUMNS} {PRINCIPAL_FROM} {PRINCIPAL_WHERE}");
-        let rows = self.rows_of(&select, case_no, principal, access, doc_ids).await?;
+        let rows = self
+            .rows_of(&select, case_no, principal, access, doc_ids)
+            .await?;
         rows.iter().map(read_principal_document).collect()
     }
 
@@ -271,7 +284,9 @@ impl Tx {
             "SELECT {PRINCIPAL_COLUMNS}, b.bytes {PRINCIPAL_FROM} \
              LEFT JOIN blobs b ON b.sha256 = COALESCE(f.text_sha256, d.text_sha256) {PRINCIPAL_WHERE}"
         );
-        let rows = self.rows_of(&select, case_no, principal, access, doc_ids).await?;
+        let rows = self
+            .rows_of(&select, case_no, principal, access, doc_ids)
+            .await?;
         rows.iter()
             .map(|row| {
                 let document = read_principal_document(row)?;
@@ -340,18 +355,28 @@ impl Tx {
     ///
     /// # Errors
     /// The database can't be written.
-    pub async fn add_version(&mut self, doc_no: i64, version: &NewVersion) -> Result<(), StoreError> {
-        sqlx::query("UPDATE documents SET version = $1, text_sha256 = $2, chars = $3 WHERE doc_no = $4")
-            .bind(i64::from(version.version))
-            .bind(&version.text_sha256.as_bytes()[..])
-            .bind(i64::from(version.chars))
-            .bind(doc_no)
-            .execute(self.connection())
-            .await?;
+    pub async fn add_version(
+        &mut self,
+        doc_no: i64,
+        version: &NewVersion,
+    ) -> Result<(), StoreError> {
+        sqlx::query(
+            "UPDATE documents SET version = $1, text_sha256 = $2, chars = $3 WHERE doc_no = $4",
+        )
+        .bind(i64::from(version.version))
+        .bind(&version.text_sha256.as_bytes()[..])
+        .bind(i64::from(version.chars))
+        .bind(doc_no)
+        .execute(self.connection())
+        .await?;
         self.insert_version(doc_no, version).await
     }
 
-    async fn insert_version(&mut self, doc_no: i64, version: &NewVersion) -> Result<(), StoreError> {
+    async fn insert_version(
+        &mut self,
+        doc_no: i64,
+        version: &NewVersion,
+    ) -> Result<(), StoreError> {
         sqlx::query(
             "INSERT INTO versions (doc_no, version, event, text_sha256, chars, media, reading, layout, \
              original) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -401,7 +426,8 @@ impl Tx {
     /// # Errors
     /// The database can't be read.
     pub async fn versions(&mut self, doc_no: i64) -> Result<Vec<VersionRow>, StoreError> {
-        let sql = format!("SELECT {VERSION_COLUMNS} FROM versions WHERE doc_no = $1 ORDER BY version");
+        let sql =
+            format!("SELECT {VERSION_COLUMNS} FROM versions WHERE doc_no = $1 ORDER BY version");
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(doc_no)
             .fetch_all(self.connection())
@@ -413,8 +439,13 @@ impl Tx {
     ///
     /// # Errors
     /// The database can't be read.
-    pub async fn version(&mut self, doc_no: i64, version: u32) -> Result<Option<VersionRow>, StoreError> {
-        let sql = format!("SELECT {VERSION_COLUMNS} FROM versions WHERE doc_no = $1 AND version = $2");
+    pub async fn version(
+        &mut self,
+        doc_no: i64,
+        version: u32,
+    ) -> Result<Option<VersionRow>, StoreError> {
+        let sql =
+            format!("SELECT {VERSION_COLUMNS} FROM versions WHERE doc_no = $1 AND version = $2");
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(doc_no)
             .bind(i64::from(version))

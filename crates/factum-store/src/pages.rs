@@ -31,7 +31,12 @@ fn value_rows(rows: usize, columns: usize) -> String {
         out.push_str(if row == 0 { "(" } else { ", (" });
         for column in 1..=columns {
             use std::fmt::Write as _;
-            let _ = write!(out, "{}${}", if column == 1 { "" } else { ", " }, row * columns + column);
+            let _ = write!(
+                out,
+                "{}${}",
+                if column == 1 { "" } else { ", " },
+                row * columns + column
+            );
         }
         out.push(')');
     }
@@ -45,11 +50,13 @@ impl Tx {
     /// The database can't be written.
     pub async fn put_context(&mut self, context: &SpecContext) -> Result<(), StoreError> {
         for part in [&context.leaf, &context.reduction] {
-            sqlx::query("INSERT INTO spec_parts (digest, json) VALUES ($1, $2) ON CONFLICT DO NOTHING")
-                .bind(&part.digest().as_bytes()[..])
-                .bind(part.json())
-                .execute(self.connection())
-                .await?;
+            sqlx::query(
+                "INSERT INTO spec_parts (digest, json) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            )
+            .bind(&part.digest().as_bytes()[..])
+            .bind(part.json())
+            .execute(self.connection())
+            .await?;
         }
         sqlx::query(
             "INSERT INTO contexts (digest, principal, leaf, reduction) VALUES ($1, $2, $3, $4) \
@@ -93,7 +100,11 @@ impl Tx {
     ///
     /// # Errors
     /// The database can't be written.
-    pub async fn put_pages(&mut self, case_no: i64, pages: &[(NodeKey, Page)]) -> Result<(), StoreError> {
+    pub async fn put_pages(
+        &mut self,
+        case_no: i64,
+        pages: &[(NodeKey, Page)],
+    ) -> Result<(), StoreError> {
         for chunk in pages.chunks(ROWS_PER_STATEMENT) {
             let sql = format!(
                 "INSERT INTO pages (case_no, key, body, digest) VALUES {} ON CONFLICT DO NOTHING",
@@ -103,7 +114,11 @@ impl Tx {
             for (key, page) in chunk {
                 let body = postcard::to_stdvec(page).map_err(damaged)?;
                 let digest = page_digest(key, &body);
-                query = query.bind(case_no).bind(&key.as_bytes()[..]).bind(body).bind(digest.as_bytes().to_vec());
+                query = query
+                    .bind(case_no)
+                    .bind(&key.as_bytes()[..])
+                    .bind(body)
+                    .bind(digest.as_bytes().to_vec());
             }
             query.execute(self.connection()).await?;
         }
@@ -146,7 +161,10 @@ impl Tx {
             }
             let rows = query.fetch_all(self.connection()).await?;
             if rows.len() < chunk.len() {
-                return Err(damaged(format!("{} pages of the tree are gone", chunk.len() - rows.len())));
+                return Err(damaged(format!(
+                    "{} pages of the tree are gone",
+                    chunk.len() - rows.len()
+                )));
             }
             for row in rows {
                 let key: NodeKey = row.digest(0)?;
@@ -212,7 +230,11 @@ impl Tx {
         .await?;
         row.map(|row| {
             let result = read_result(key, &row.blob(0)?, row.digest(1)?)?;
-            Ok(StoredResult { key: *key, run_no: row.int(2)?, result })
+            Ok(StoredResult {
+                key: *key,
+                run_no: row.int(2)?,
+                result,
+            })
         })
         .transpose()
     }
@@ -235,8 +257,9 @@ impl Tx {
                  AND key IN ({}) ORDER BY scope DESC",
                 holes.join(",")
             );
-            let mut query =
-                sqlx::query(sqlx::AssertSqlSafe(sql)).bind(case_no).bind(scope.unwrap_or(-1));
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(sql))
+                .bind(case_no)
+                .bind(scope.unwrap_or(-1));
             for key in chunk {
                 query = query.bind(&key.as_bytes()[..]);
             }
@@ -244,7 +267,14 @@ impl Tx {
                 let key: NodeKey = row.digest(0)?;
                 let result = read_result(&key, &row.blob(1)?, row.digest(2)?)?;
                 // The lowest scope comes last and stays.
-                found.insert(key, StoredResult { key, run_no: row.int(3)?, result });
+                found.insert(
+                    key,
+                    StoredResult {
+                        key,
+                        run_no: row.int(3)?,
+                        result,
+                    },
+                );
             }
         }
         Ok(found.into_values().collect())
@@ -268,8 +298,9 @@ impl Tx {
                  AND key IN ({}) GROUP BY key",
                 holes.join(",")
             );
-            let mut query =
-                sqlx::query(sqlx::AssertSqlSafe(sql)).bind(case_no).bind(scope.unwrap_or(-1));
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(sql))
+                .bind(case_no)
+                .bind(scope.unwrap_or(-1));
             for key in chunk {
                 query = query.bind(&key.as_bytes()[..]);
             }
@@ -304,8 +335,14 @@ impl Tx {
                     };
                     let body = row.blob(1)?;
                     let outcome = match table {
-                        "results" => row.digest(2).and_then(|d| read_result(&key, &body, d)).map(|_| ()),
-                        _ => row.digest(2).and_then(|d| read_page(&key, &body, d)).map(|_| ()),
+                        "results" => row
+                            .digest(2)
+                            .and_then(|d| read_result(&key, &body, d))
+                            .map(|_| ()),
+                        _ => row
+                            .digest(2)
+                            .and_then(|d| read_page(&key, &body, d))
+                            .map(|_| ()),
                     };
                     if let Err(error) = outcome {
                         findings.push(error.to_string());
@@ -344,14 +381,19 @@ fn page_digest(key: &NodeKey, body: &[u8]) -> BodyDigest {
 
 fn read_result(key: &NodeKey, body: &[u8], digest: BodyDigest) -> Result<NodeResult, StoreError> {
     if result_digest(key, body) != digest {
-        return Err(damaged(format!("the stored result of node {key} does not match its digest")));
+        return Err(damaged(format!(
+            "the stored result of node {key} does not match its digest"
+        )));
     }
-    serde_json::from_slice(body).map_err(|error| damaged(format!("the result of node {key}: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| damaged(format!("the result of node {key}: {error}")))
 }
 
 fn read_page(key: &NodeKey, body: &[u8], digest: BodyDigest) -> Result<Page, StoreError> {
     if page_digest(key, body) != digest {
-        return Err(damaged(format!("page {key} of the tree does not match its digest")));
+        return Err(damaged(format!(
+            "page {key} of the tree does not match its digest"
+        )));
     }
     postcard::from_bytes(body).map_err(|error| damaged(format!("page {key} of the tree: {error}")))
 }

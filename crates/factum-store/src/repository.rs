@@ -48,7 +48,10 @@ impl Repository {
         if path.exists() {
             return Err(StoreError::Exists(path.to_owned()));
         }
-        let repository = Self { pool: connect(path, "rwc").await?, path: path.to_owned() };
+        let repository = Self {
+            pool: connect(path, "rwc").await?,
+            path: path.to_owned(),
+        };
         let mut tx = repository.write().await?;
         sqlx::raw_sql(DDL).execute(tx.connection()).await?;
         sqlx::query("INSERT INTO meta (name, value) VALUES ('schema', $1)")
@@ -67,7 +70,10 @@ impl Repository {
         if !path.exists() {
             return Err(StoreError::NotFound(path.to_owned()));
         }
-        let repository = Self { pool: connect(path, "rw").await?, path: path.to_owned() };
+        let repository = Self {
+            pool: connect(path, "rw").await?,
+            path: path.to_owned(),
+        };
         let mut tx = repository.read().await?;
         let found = tx.meta("schema").await.map_err(|error| match error {
             StoreError::Database(_) => damaged("the file has no Factum tables"),
@@ -75,7 +81,10 @@ impl Repository {
         })?;
         let found = found.and_then(|value| value.parse().ok()).unwrap_or(0);
         if found > SCHEMA_VERSION {
-            return Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION });
+            return Err(StoreError::NewerSchema {
+                found,
+                known: SCHEMA_VERSION,
+            });
         }
         Ok(repository)
     }
@@ -85,7 +94,9 @@ impl Repository {
     /// # Errors
     /// The database can't be read.
     pub async fn read(&self) -> Result<Tx, StoreError> {
-        Ok(Tx { inner: self.pool.begin().await? })
+        Ok(Tx {
+            inner: self.pool.begin().await?,
+        })
     }
 
     /// A transaction that may write. It waits for other writers first, so that it never has to give up
@@ -94,7 +105,9 @@ impl Repository {
     /// # Errors
     /// Another process kept the database locked, or it can't be written.
     pub async fn write(&self) -> Result<Tx, StoreError> {
-        Ok(Tx { inner: self.pool.begin_with("BEGIN IMMEDIATE").await? })
+        Ok(Tx {
+            inner: self.pool.begin_with("BEGIN IMMEDIATE").await?,
+        })
     }
 
     /// Sizes on disk and of what is kept.
@@ -127,7 +140,9 @@ impl Repository {
     /// The database can't be written.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await?;
-        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await?;
+        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+            .execute(&mut *connection)
+            .await?;
         Ok(())
     }
 
@@ -137,7 +152,9 @@ impl Repository {
     /// The database can't be read at all.
     pub async fn integrity_findings(&self) -> Result<Vec<String>, StoreError> {
         let mut tx = self.read().await?;
-        let rows = sqlx::query("PRAGMA integrity_check(20)").fetch_all(tx.connection()).await?;
+        let rows = sqlx::query("PRAGMA integrity_check(20)")
+            .fetch_all(tx.connection())
+            .await?;
         let texts: Result<Vec<String>, StoreError> = rows.iter().map(|row| row.text(0)).collect();
         Ok(texts?.into_iter().filter(|text| text != "ok").collect())
     }

@@ -15,10 +15,12 @@ pub(crate) trait Columns {
     fn optional_blob(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError>;
 
     fn unsigned(&self, column: usize) -> Result<u64, StoreError> {
-        u64::try_from(self.int(column)?).map_err(|_| damaged(format!("column {column} is negative")))
+        u64::try_from(self.int(column)?)
+            .map_err(|_| damaged(format!("column {column} is negative")))
     }
     fn small(&self, column: usize) -> Result<u32, StoreError> {
-        u32::try_from(self.int(column)?).map_err(|_| damaged(format!("column {column} is out of range")))
+        u32::try_from(self.int(column)?)
+            .map_err(|_| damaged(format!("column {column} is out of range")))
     }
     fn flag(&self, column: usize) -> Result<bool, StoreError> {
         Ok(self.int(column)? != 0)
@@ -27,7 +29,9 @@ pub(crate) trait Columns {
         Digest::from_slice(&self.blob(column)?).map_err(damaged)
     }
     fn optional_digest<K>(&self, column: usize) -> Result<Option<Digest<K>>, StoreError> {
-        self.optional_blob(column)?.map(|bytes| Digest::from_slice(&bytes).map_err(damaged)).transpose()
+        self.optional_blob(column)?
+            .map(|bytes| Digest::from_slice(&bytes).map_err(damaged))
+            .transpose()
     }
 }
 

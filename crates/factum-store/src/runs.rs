@@ -140,7 +140,10 @@ impl Tx {
     /// The database can't be written.
     pub async fn insert_run(&mut self, run: &NewRun) -> Result<(i64, String), StoreError> {
         // The public id holds the number, which the insertion gives.
-        let placeholder = format!("starting {} {} {}", run.case_no, run.principal, run.started_at);
+        let placeholder = format!(
+            "starting {} {} {}",
+            run.case_no, run.principal, run.started_at
+        );
         let row = sqlx::query(
             "INSERT INTO runs (run_id, case_no, principal, generator, profile, context, event, root, scope, \
              started_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9) RETURNING run_no",
@@ -171,7 +174,12 @@ impl Tx {
     ///
     /// # Errors
     /// The database can't be written.
-    pub async fn finish_run(&mut self, run_no: i64, at: i64, summary: &str) -> Result<(), StoreError> {
+    pub async fn finish_run(
+        &mut self,
+        run_no: i64,
+        at: i64,
+        summary: &str,
+    ) -> Result<(), StoreError> {
         sqlx::query("UPDATE runs SET finished_at = $1, summary = $2 WHERE run_no = $3 AND finished_at IS NULL")
             .bind(at)
             .bind(summary)
@@ -216,8 +224,9 @@ impl Tx {
         case_no: i64,
         principal: &PrincipalId,
     ) -> Result<Vec<RunRow>, StoreError> {
-        let sql =
-            format!("SELECT {RUN_COLUMNS} FROM runs WHERE case_no = $1 AND principal = $2 ORDER BY run_no");
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM runs WHERE case_no = $1 AND principal = $2 ORDER BY run_no"
+        );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(case_no)
             .bind(principal.as_str())
@@ -230,12 +239,19 @@ impl Tx {
     ///
     /// # Errors
     /// The database can't be read.
-    pub async fn principals_with_heads(&mut self, case_no: i64) -> Result<Vec<PrincipalId>, StoreError> {
-        let rows = sqlx::query("SELECT DISTINCT principal FROM heads WHERE case_no = $1 ORDER BY principal")
-            .bind(case_no)
-            .fetch_all(self.connection())
-            .await?;
-        rows.iter().map(|row| PrincipalId::new(row.text(0)?).map_err(damaged)).collect()
+    pub async fn principals_with_heads(
+        &mut self,
+        case_no: i64,
+    ) -> Result<Vec<PrincipalId>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT DISTINCT principal FROM heads WHERE case_no = $1 ORDER BY principal",
+        )
+        .bind(case_no)
+        .fetch_all(self.connection())
+        .await?;
+        rows.iter()
+            .map(|row| PrincipalId::new(row.text(0)?).map_err(damaged))
+            .collect()
     }
 
     /// The head to serve: of the named generator, else the one built last.

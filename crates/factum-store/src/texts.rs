@@ -46,12 +46,14 @@ impl Tx {
     /// The database can't be written.
     pub async fn put_blob(&mut self, kind: BlobKind, bytes: &[u8]) -> Result<[u8; 32], StoreError> {
         let digest = sha256(bytes);
-        sqlx::query("INSERT INTO blobs (sha256, kind, bytes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
-            .bind(&digest[..])
-            .bind(kind.word())
-            .bind(bytes)
-            .execute(self.connection())
-            .await?;
+        sqlx::query(
+            "INSERT INTO blobs (sha256, kind, bytes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        )
+        .bind(&digest[..])
+        .bind(kind.word())
+        .bind(bytes)
+        .execute(self.connection())
+        .await?;
         Ok(digest)
     }
 
@@ -65,7 +67,9 @@ impl Tx {
             .fetch_optional(self.connection())
             .await?;
         let name = TextDigest::from_bytes(*digest);
-        let bytes = row.ok_or_else(|| damaged(format!("the bytes of {name} are gone")))?.blob(0)?;
+        let bytes = row
+            .ok_or_else(|| damaged(format!("the bytes of {name} are gone")))?
+            .blob(0)?;
         if sha256(&bytes) != *digest {
             return Err(damaged(format!("the bytes of {name} have another digest")));
         }
@@ -92,7 +96,10 @@ impl Tx {
         let mut found = HashMap::with_capacity(digests.len());
         for chunk in digests.chunks(64) {
             let holes: Vec<String> = (1..=chunk.len()).map(|n| format!("${n}")).collect();
-            let sql = format!("SELECT sha256, bytes FROM blobs WHERE sha256 IN ({})", holes.join(","));
+            let sql = format!(
+                "SELECT sha256, bytes FROM blobs WHERE sha256 IN ({})",
+                holes.join(",")
+            );
             let mut query = sqlx::query(sqlx::AssertSqlSafe(sql));
             for digest in chunk {
                 query = query.bind(&digest.as_bytes()[..]);
@@ -124,7 +131,8 @@ impl Tx {
             .fetch_optional(self.connection())
             .await?;
         row.map(|row| {
-            postcard::from_bytes(&row.blob(0)?).map_err(|e| damaged(format!("segments of {digest}: {e}")))
+            postcard::from_bytes(&row.blob(0)?)
+                .map_err(|e| damaged(format!("segments of {digest}: {e}")))
         })
         .transpose()
     }

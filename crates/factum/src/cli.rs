@@ -12,7 +12,12 @@ pub(crate) struct Cli {
     #[arg(short = 'C', value_name = "DIR", global = true, default_value = ".")]
     pub(crate) directory: PathBuf,
     /// Act for this principal; `local` is the owner
-    #[arg(long = "as", value_name = "PRINCIPAL", global = true, default_value = "local")]
+    #[arg(
+        long = "as",
+        value_name = "PRINCIPAL",
+        global = true,
+        default_value = "local"
+    )]
     pub(crate) principal: String,
     /// Print one JSON document on stdout and nothing else there
     #[arg(long, global = true)]
@@ -175,7 +180,9 @@ pub(crate) enum Command {
 #[derive(Subcommand)]
 pub(crate) enum CaseCommand {
     /// Make a case file
-    #[command(after_help = "Example: factum case new WD-2291 --title \"Water damage\" --profile facts")]
+    #[command(
+        after_help = "Example: factum case new WD-2291 --title \"Water damage\" --profile facts"
+    )]
     New {
         /// Its id
         case: String,

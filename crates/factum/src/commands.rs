@@ -26,7 +26,9 @@ pub(crate) struct Context<'o> {
 /// The system's clock.
 pub(crate) fn clock() -> Clock {
     Arc::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     })
 }
@@ -45,7 +47,11 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8> {
         _ => {}
     }
     let workspace = Workspace::open(&cli.directory, clock()).await?;
-    let context = Context { workspace, principal, output };
+    let context = Context {
+        workspace,
+        principal,
+        output,
+    };
     let code = on_workspace(cli.command, &context).await;
     context.workspace.close().await;
     code
@@ -58,14 +64,34 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
         Command::Sync { case, folder } => changes::sync(&case, &folder, context).await,
         Command::Withdraw { case, doc } => changes::set_active(&case, &doc, false, context).await,
         Command::Reinstate { case, doc } => changes::set_active(&case, &doc, true, context).await,
-        Command::Grant { case, docs, to } => changes::rights(&case, &docs, &to, true, context).await,
-        Command::Revoke { case, docs, from } => changes::rights(&case, &docs, &from, false, context).await,
-        Command::Build { case, full, generator } => measures::build(&case, full, &generator, context).await,
+        Command::Grant { case, docs, to } => {
+            changes::rights(&case, &docs, &to, true, context).await
+        }
+        Command::Revoke { case, docs, from } => {
+            changes::rights(&case, &docs, &from, false, context).await
+        }
+        Command::Build {
+            case,
+            full,
+            generator,
+        } => measures::build(&case, full, &generator, context).await,
         Command::Compare { first, second } => measures::compare(&first, &second, context).await,
         Command::Verify { what } => measures::verify(what.as_deref(), context).await,
         Command::Export { command } => measures::export(command, context).await,
-        Command::Show { case, as_of, format, generator } => {
-            reading::show(&case, as_of.as_deref(), format, generator.as_deref(), context).await
+        Command::Show {
+            case,
+            as_of,
+            format,
+            generator,
+        } => {
+            reading::show(
+                &case,
+                as_of.as_deref(),
+                format,
+                generator.as_deref(),
+                context,
+            )
+            .await
         }
         Command::Status { case } => reading::status(case.as_deref(), context).await,
         Command::Why { case } => reading::why(&case, context).await,

@@ -57,10 +57,18 @@ fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
             ErrorKind::NotPermitted => (7, "not-permitted"),
             ErrorKind::Interrupted => (130, "interrupted"),
         };
-        return (code, kind, error.hint().or_else(|| hint_here(error).map(str::to_owned)));
+        return (
+            code,
+            kind,
+            error.hint().or_else(|| hint_here(error).map(str::to_owned)),
+        );
     }
     if error.downcast_ref::<Usage>().is_some() {
-        return (2, "usage", Some("`factum help` lists the commands".to_owned()));
+        return (
+            2,
+            "usage",
+            Some("`factum help` lists the commands".to_owned()),
+        );
     }
     if error.downcast_ref::<IdError>().is_some() {
         return (3, "bad-input", Some(IDS.to_owned()));
@@ -68,7 +76,8 @@ fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
     (1, "failed", None)
 }
 
-const IDS: &str = "an id is one line of at most 400 bytes; a document's id is a plain relative path";
+const IDS: &str =
+    "an id is one line of at most 400 bytes; a document's id is a plain relative path";
 
 /// Hints that speak of files and options, which only the command line has.
 fn hint_here(error: &EngineError) -> Option<&'static str> {
@@ -77,11 +86,15 @@ fn hint_here(error: &EngineError) -> Option<&'static str> {
         EngineError::Io { source, .. } => match source.kind() {
             ErrorKindOfIo::NotFound => "check the path; nothing was changed",
             ErrorKindOfIo::PermissionDenied => "check the rights of the file and of its folder",
-            ErrorKindOfIo::IsADirectory => "`factum sync CASE FOLDER` takes a folder, `factum add` its files",
+            ErrorKindOfIo::IsADirectory => {
+                "`factum sync CASE FOLDER` takes a folder, `factum add` its files"
+            }
             ErrorKindOfIo::StorageFull => "make room and run the same command again",
             _ => return None,
         },
-        EngineError::Profile(_) => "correct the profile's file in .factum/profiles; nothing was changed",
+        EngineError::Profile(_) => {
+            "correct the profile's file in .factum/profiles; nothing was changed"
+        }
         EngineError::FolderList { .. } => "correct the factum.toml; nothing was changed",
         EngineError::GivenTwice(_) => "give each document once; --as-doc gives a file another id",
         EngineError::BadMoment(_) => "`factum history CASE` lists the events with their times",

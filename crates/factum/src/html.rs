@@ -21,7 +21,9 @@ fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             // HTML has no control characters, and a terminal that the page is printed on obeys them.
-            other if other.is_control() && !other.is_whitespace() => out.push(char::REPLACEMENT_CHARACTER),
+            other if other.is_control() && !other.is_whitespace() => {
+                out.push(char::REPLACEMENT_CHARACTER)
+            }
             other => out.push(other),
         }
     }
@@ -34,7 +36,11 @@ pub(crate) fn page(page: &Page<'_>) -> String {
     let citations = Citations::of(summary.claims.iter().flat_map(|(_, claim)| &claim.evidence));
     let title = escaped(&summary.title);
     let state = match page.label {
-        Label::Current => format!("<p class=state>Current at event {}, for {}.</p>", summary.event, escaped(summary.principal.as_str())),
+        Label::Current => format!(
+            "<p class=state>Current at event {}, for {}.</p>",
+            summary.event,
+            escaped(summary.principal.as_str())
+        ),
         Label::History { event } => format!(
             "<p class=\"state history\">History: what was current at event {event}, built {}. Not the state of today.</p>",
             crate::moment::shown(summary.built_at)
@@ -65,12 +71,23 @@ pub(crate) fn page(page: &Page<'_>) -> String {
         out.push_str("<p>No document has anything to say here.</p>\n");
     }
     if summary.withheld > 0 {
-        let _ = writeln!(out, "<p>Withheld, since no cited passage supports them: {}.</p>", summary.withheld);
+        let _ = writeln!(
+            out,
+            "<p>Withheld, since no cited passage supports them: {}.</p>",
+            summary.withheld
+        );
     }
     out.push_str("<h2>Cited passages</h2>\n");
     for (n, id) in citations.iter() {
-        let place = page.places.get(id).map(|place| format!(", {place}")).unwrap_or_default();
-        let quote = summary.evidence.get(id).map_or("", |one| one.quote.as_str());
+        let place = page
+            .places
+            .get(id)
+            .map(|place| format!(", {place}"))
+            .unwrap_or_default();
+        let quote = summary
+            .evidence
+            .get(id)
+            .map_or("", |one| one.quote.as_str());
         let _ = writeln!(
             out,
             "<div id=e{n}><span class=place>[{n}] {} v{}{}</span><blockquote dir=auto>{}</blockquote></div>",

@@ -18,19 +18,21 @@ pub(crate) fn parse(text: &str) -> Result<Moment> {
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Ok(Moment::Time(time.as_millisecond()));
     }
-    let message = format!(
-        "{text:?} is no event number, date (2026-03-31) or time (2026-03-31T12:00:00Z)"
-    );
+    let message =
+        format!("{text:?} is no event number, date (2026-03-31) or time (2026-03-31T12:00:00Z)");
     Err(EngineError::BadMoment(message).into())
 }
 
 /// `2026-03-31 12:00 UTC`.
 pub(crate) fn shown(milliseconds: i64) -> String {
-    jiff::Timestamp::from_millisecond(milliseconds)
-        .map_or_else(|_| "at an unknown time".to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
+    jiff::Timestamp::from_millisecond(milliseconds).map_or_else(
+        |_| "at an unknown time".to_owned(),
+        |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+    )
 }
 
 /// `2026-03-31T12:00:00.123Z`.
 pub(crate) fn rfc_3339(milliseconds: i64) -> String {
-    jiff::Timestamp::from_millisecond(milliseconds).map_or_else(|_| String::new(), |time| time.to_string())
+    jiff::Timestamp::from_millisecond(milliseconds)
+        .map_or_else(|_| String::new(), |time| time.to_string())
 }

@@ -16,7 +16,9 @@ impl Terminal {
     pub(crate) fn new(what: &'static str) -> Self {
         // indicatif draws nothing where stderr is not a terminal.
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {per_sec} {eta} left") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {per_sec} {eta} left")
+        {
             bar.set_style(style);
         }
         bar.set_message(what);

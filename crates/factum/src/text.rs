@@ -51,7 +51,10 @@ impl<'p> Citations<'p> {
     }
 
     pub(crate) fn number(&self, id: &EvidenceId) -> usize {
-        self.order.iter().position(|known| *known == id).map_or(0, |at| at + 1)
+        self.order
+            .iter()
+            .position(|known| *known == id)
+            .map_or(0, |at| at + 1)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &'p EvidenceId)> {
@@ -59,7 +62,9 @@ impl<'p> Citations<'p> {
     }
 
     fn marks(&self, ids: &[EvidenceId]) -> String {
-        ids.iter().map(|id| format!("[{}]", self.number(id))).collect()
+        ids.iter()
+            .map(|id| format!("[{}]", self.number(id)))
+            .collect()
     }
 }
 
@@ -96,7 +101,10 @@ fn heading(page: &Page<'_>) -> String {
     let claims = plural(summary.claims.len() as u64, "claim", "claims");
     let documents = plural(summary.documents, "document", "documents");
     match page.label {
-        Label::Current => format!("CURRENT at event {} · {claims} from {documents}", summary.event),
+        Label::Current => format!(
+            "CURRENT at event {} · {claims} from {documents}",
+            summary.event
+        ),
         Label::History { event } => format!(
             "HISTORY: what was current at event {event}, built {} · {claims} from {documents} · not the state of today",
             moment::shown(summary.built_at)
@@ -107,13 +115,21 @@ fn heading(page: &Page<'_>) -> String {
 fn notes(summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     if summary.claims.is_empty() {
-        notes.push("No document has anything to say here: none is eligible, or none holds a claim.".to_owned());
+        notes.push(
+            "No document has anything to say here: none is eligible, or none holds a claim."
+                .to_owned(),
+        );
     }
     if summary.withheld > 0 {
-        notes.push(format!("{} withheld, since no cited passage supports them.", plural(summary.withheld as u64, "claim is", "claims are")));
+        notes.push(format!(
+            "{} withheld, since no cited passage supports them.",
+            plural(summary.withheld as u64, "claim is", "claims are")
+        ));
     }
     if summary.status == NodeStatus::Partial {
-        notes.push("Part of the case file could not be summarised: a node below is INVALID.".to_owned());
+        notes.push(
+            "Part of the case file could not be summarised: a node below is INVALID.".to_owned(),
+        );
     }
     notes
 }
@@ -122,14 +138,26 @@ fn notes(summary: &Summary) -> Vec<String> {
 pub(crate) fn summary(page: &Page<'_>) -> String {
     let summary = page.summary;
     let citations = Citations::of(summary.claims.iter().flat_map(|(_, claim)| &claim.evidence));
-    let mut out = format!("{} ({}), for {}\n{}\n\n", clean(&summary.title), summary.case_id, summary.principal, heading(page));
+    let mut out = format!(
+        "{} ({}), for {}\n{}\n\n",
+        clean(&summary.title),
+        summary.case_id,
+        summary.principal,
+        heading(page)
+    );
     for (n, (text, claim)) in summary.claims.iter().enumerate() {
         let verdict = match claim.support.verdict {
             Verdict::Supported => "",
             Verdict::Unsupported => " (UNSUPPORTED)",
             Verdict::Unchecked => " (unchecked)",
         };
-        let _ = writeln!(out, "{:>3}. {} {}{verdict}", n + 1, clean(text), citations.marks(&claim.evidence));
+        let _ = writeln!(
+            out,
+            "{:>3}. {} {}{verdict}",
+            n + 1,
+            clean(text),
+            citations.marks(&claim.evidence)
+        );
     }
     for note in notes(summary) {
         let _ = writeln!(out, "{note}");
@@ -148,7 +176,10 @@ fn sources(
 ) -> String {
     let mut out = String::new();
     for (n, id) in citations.iter() {
-        let place = places.get(id).map(|place| format!(", {}", clean(&place.to_string()))).unwrap_or_default();
+        let place = places
+            .get(id)
+            .map(|place| format!(", {}", clean(&place.to_string())))
+            .unwrap_or_default();
         let quote = evidence.get(id).map_or("", |one| one.quote.as_str());
         let _ = writeln!(
             out,
@@ -166,7 +197,10 @@ fn sources(
 fn markdown_safe(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '&' | '~') {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '&' | '~'
+        ) {
             out.push('\\');
         }
         out.push(c);
@@ -178,10 +212,23 @@ fn markdown_safe(text: &str) -> String {
 pub(crate) fn markdown(page: &Page<'_>) -> String {
     let summary = page.summary;
     let citations = Citations::of(summary.claims.iter().flat_map(|(_, claim)| &claim.evidence));
-    let mut out = format!("# {}\n\n{} · for {}\n\n", markdown_safe(&summary.title), heading(page), summary.principal);
+    let mut out = format!(
+        "# {}\n\n{} · for {}\n\n",
+        markdown_safe(&summary.title),
+        heading(page),
+        summary.principal
+    );
     for (text, claim) in &summary.claims {
-        let marks: String = claim.evidence.iter().map(|id| format!("[^{}]", citations.number(id))).collect();
-        let flag = if claim.support.verdict == Verdict::Supported { "" } else { " *(not supported)*" };
+        let marks: String = claim
+            .evidence
+            .iter()
+            .map(|id| format!("[^{}]", citations.number(id)))
+            .collect();
+        let flag = if claim.support.verdict == Verdict::Supported {
+            ""
+        } else {
+            " *(not supported)*"
+        };
         let _ = writeln!(out, "- {}{marks}{flag}", markdown_safe(text));
     }
     for note in notes(summary) {
@@ -189,8 +236,15 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
     }
     out.push('\n');
     for (n, id) in citations.iter() {
-        let place = page.places.get(id).map(|place| format!(", {place}")).unwrap_or_default();
-        let quote = summary.evidence.get(id).map_or("", |one| one.quote.as_str());
+        let place = page
+            .places
+            .get(id)
+            .map(|place| format!(", {place}"))
+            .unwrap_or_default();
+        let quote = summary
+            .evidence
+            .get(id)
+            .map_or("", |one| one.quote.as_str());
         let _ = writeln!(
             out,
             "[^{n}]: {} v{}{}: “{}”",
@@ -213,7 +267,10 @@ pub(crate) fn refusal(case: &str, refusal: &Refusal, label: Label) -> String {
             RefusalStatus::Forbidden => "You may not see this summary (FORBIDDEN).\n".to_owned(),
         },
         Label::History { event } => {
-            format!("There was no current summary at event {event} ({}).\n", refusal.status.word())
+            format!(
+                "There was no current summary at event {event} ({}).\n",
+                refusal.status.word()
+            )
         }
     };
     for reason in &refusal.reasons {
@@ -226,7 +283,10 @@ pub(crate) fn refusal(case: &str, refusal: &Refusal, label: Label) -> String {
             let _ = writeln!(out, "hint: factum build {case}");
         }
         Label::History { .. } => {
-            let _ = writeln!(out, "hint: `factum history {case}` lists the runs with their events");
+            let _ = writeln!(
+                out,
+                "hint: `factum history {case}` lists the runs with their events"
+            );
         }
     }
     out
@@ -237,7 +297,11 @@ pub(crate) fn cases(cases: &[CaseLine]) -> String {
     if cases.is_empty() {
         return "There are no case files. Make one: factum case new CASE\n".to_owned();
     }
-    let width = cases.iter().map(|case| case.case_id.as_str().chars().count()).max().unwrap_or(0);
+    let width = cases
+        .iter()
+        .map(|case| case.case_id.as_str().chars().count())
+        .max()
+        .unwrap_or(0);
     cases
         .iter()
         .map(|case| {
@@ -267,7 +331,11 @@ pub(crate) fn status(status: &CaseStatus) -> String {
     for reason in &status.reasons {
         let _ = writeln!(out, "  - {}", clean(&reason.message));
     }
-    let _ = writeln!(out, "{}:", plural(status.documents.len() as u64, "document", "documents"));
+    let _ = writeln!(
+        out,
+        "{}:",
+        plural(status.documents.len() as u64, "document", "documents")
+    );
     for document in &status.documents {
         let _ = writeln!(
             out,
@@ -291,9 +359,18 @@ pub(crate) fn why(why: &Why) -> String {
         let _ = writeln!(
             out,
             "Built by {} at event {}: {} of {} nodes made, {} reused.",
-            build.run_id, build.event, build.counts.recomputed, build.counts.nodes, build.counts.reused
+            build.run_id,
+            build.event,
+            build.counts.recomputed,
+            build.counts.nodes,
+            build.counts.reused
         );
-        if let Some(refusal) = build.invalidation.serve_refusal.as_ref().and_then(|r| r.get("reasons")) {
+        if let Some(refusal) = build
+            .invalidation
+            .serve_refusal
+            .as_ref()
+            .and_then(|r| r.get("reasons"))
+        {
             for reason in refusal.as_array().into_iter().flatten() {
                 let message = reason.get("message").and_then(|m| m.as_str()).unwrap_or("");
                 let _ = writeln!(out, "  because {}", clean(message));
@@ -301,9 +378,18 @@ pub(crate) fn why(why: &Why) -> String {
         }
     }
     if !why.nodes.is_empty() {
-        let _ = writeln!(out, "A build makes at most {} of {} nodes again:", why.nodes.len(), why.all_nodes);
+        let _ = writeln!(
+            out,
+            "A build makes at most {} of {} nodes again:",
+            why.nodes.len(),
+            why.all_nodes
+        );
         for node in why.nodes.iter().take(40) {
-            let doc = node.doc_id.as_ref().map(|doc| format!(" {}", clean(doc.as_str()))).unwrap_or_default();
+            let doc = node
+                .doc_id
+                .as_ref()
+                .map(|doc| format!(" {}", clean(doc.as_str())))
+                .unwrap_or_default();
             let _ = writeln!(out, "  {}{doc}: {}", node.name, node.reason);
         }
         if why.nodes.len() > 40 {
@@ -332,10 +418,20 @@ pub(crate) fn diff(diff: &SummaryDiff) -> String {
             if let Some(before) = &change.before
                 && sign != ">"
             {
-                let _ = writeln!(out, "  {} {}", if sign == "~" { "-" } else { sign }, clean(before));
+                let _ = writeln!(
+                    out,
+                    "  {} {}",
+                    if sign == "~" { "-" } else { sign },
+                    clean(before)
+                );
             }
             if let Some(after) = &change.after {
-                let _ = writeln!(out, "  {} {}", if sign == "~" { "+" } else { sign }, clean(after));
+                let _ = writeln!(
+                    out,
+                    "  {} {}",
+                    if sign == "~" { "+" } else { sign },
+                    clean(after)
+                );
             }
             let _ = writeln!(out, "      {}", clean(&change.cause.message));
         }
@@ -350,7 +446,11 @@ pub(crate) fn diff(diff: &SummaryDiff) -> String {
     }
     for (cause, count) in hidden {
         let claims = plural(count, "claim of a document", "claims of documents");
-        let _ = writeln!(out, "  - ({claims} that may no longer be shown)\n      {}", clean(cause));
+        let _ = writeln!(
+            out,
+            "  - ({claims} that may no longer be shown)\n      {}",
+            clean(cause)
+        );
     }
     out
 }
@@ -364,18 +464,40 @@ pub(crate) fn ledger(ledger: &Ledger, places: &BTreeMap<EvidenceId, Location>) -
         ledger.principal,
         ledger.event,
         plural(ledger.facts.len() as u64, "fact", "facts"),
-        plural(ledger.contradictions.len() as u64, "contradiction", "contradictions")
+        plural(
+            ledger.contradictions.len() as u64,
+            "contradiction",
+            "contradictions"
+        )
     );
     for contradiction in &ledger.contradictions {
-        let subject = contradiction.subject.as_ref().map(|s| format!("{}: ", clean(s))).unwrap_or_default();
-        let _ = writeln!(out, "\nCONTRADICTION {subject}{}", clean(&contradiction.field));
+        let subject = contradiction
+            .subject
+            .as_ref()
+            .map(|s| format!("{}: ", clean(s)))
+            .unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "\nCONTRADICTION {subject}{}",
+            clean(&contradiction.field)
+        );
         for value in &contradiction.values {
-            let _ = writeln!(out, "  {} {}", clean(&value.value), citations.marks(&value.evidence));
+            let _ = writeln!(
+                out,
+                "  {} {}",
+                clean(&value.value),
+                citations.marks(&value.evidence)
+            );
         }
     }
     out.push('\n');
     for fact in &ledger.facts {
-        let _ = writeln!(out, "  {} {}", clean(&fact.text), citations.marks(&fact.evidence));
+        let _ = writeln!(
+            out,
+            "  {} {}",
+            clean(&fact.text),
+            citations.marks(&fact.evidence)
+        );
     }
     out.push_str("\nCited passages\n");
     out.push_str(&sources(&citations, &ledger.evidence, places));
@@ -386,7 +508,13 @@ pub(crate) fn ledger(ledger: &Ledger, places: &BTreeMap<EvidenceId, Location>) -
 pub(crate) fn history(history: &History) -> String {
     let mut out = String::from("Events\n");
     for event in &history.events {
-        let _ = writeln!(out, "{:>6}  {}  {}", event.number, moment::shown(event.at), clean(&event.message));
+        let _ = writeln!(
+            out,
+            "{:>6}  {}  {}",
+            event.number,
+            moment::shown(event.at),
+            clean(&event.message)
+        );
     }
     out.push_str("Runs\n");
     for run in &history.runs {

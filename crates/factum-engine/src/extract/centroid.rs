@@ -22,10 +22,19 @@ pub fn centrality(texts: &[&str]) -> Vec<u32> {
     let scores: Vec<f64> = shared
         .iter()
         .zip(&squares)
-        .map(|(shared, square)| if *square > 0.0 { shared / libm::sqrt(*square) } else { 0.0 })
+        .map(|(shared, square)| {
+            if *square > 0.0 {
+                shared / libm::sqrt(*square)
+            } else {
+                0.0
+            }
+        })
         .collect();
     let best = scores.iter().copied().fold(0.0, f64::max);
-    scores.into_iter().map(|score| parts_per_million(score, best)).collect()
+    scores
+        .into_iter()
+        .map(|score| parts_per_million(score, best))
+        .collect()
 }
 
 #[cfg(test)]
@@ -41,7 +50,10 @@ mod tests {
             "The kitchen was flooded after a hose burst.",
         ];
         let scores = centrality(&texts);
-        assert!(scores[2] < scores[0] && scores[2] < scores[1] && scores[2] < scores[3], "{scores:?}");
+        assert!(
+            scores[2] < scores[0] && scores[2] < scores[1] && scores[2] < scores[3],
+            "{scores:?}"
+        );
     }
 
     #[test]

@@ -64,7 +64,9 @@ pub fn extract_leaf(profile: &Profile, input: LeafInput<'_>) -> NodeResult {
             evidence: vec![evidence.evidence_id.clone()],
             salience: candidate.salience,
         };
-        result.evidence.insert(evidence.evidence_id.clone(), evidence);
+        result
+            .evidence
+            .insert(evidence.evidence_id.clone(), evidence);
         keep(profile, &mut result, claim);
     }
     result
@@ -89,12 +91,22 @@ fn rule_candidates(profile: &Profile, text: &str) -> Vec<Candidate> {
                 continue;
             }
             taken.insert(place.bytes.start, place.bytes.end);
-            found.push(Candidate { bytes: place.bytes, fields: place.fields, rule: number, salience: 0 });
+            found.push(Candidate {
+                bytes: place.bytes,
+                fields: place.fields,
+                rule: number,
+                salience: 0,
+            });
         }
     }
     found.sort_by_key(|candidate| candidate.bytes.start);
-    let as_sentences: Vec<Sentence> =
-        found.iter().map(|c| Sentence { bytes: c.bytes.clone(), heading: None }).collect();
+    let as_sentences: Vec<Sentence> = found
+        .iter()
+        .map(|c| Sentence {
+            bytes: c.bytes.clone(),
+            heading: None,
+        })
+        .collect();
     for (candidate, salience) in found.iter_mut().zip(salience(text, &as_sentences)) {
         candidate.salience = salience;
     }
@@ -102,16 +114,18 @@ fn rule_candidates(profile: &Profile, text: &str) -> Vec<Candidate> {
 }
 
 fn sentence_candidates(profile: &Profile, text: &str, taken: &[Candidate]) -> Vec<Candidate> {
-    let Some(field) = profile.sentence_field() else { return Vec::new() };
+    let Some(field) = profile.sentence_field() else {
+        return Vec::new();
+    };
     let all = sentences(text);
     let scores = salience(text, &all);
     all.iter()
         .zip(scores)
         .filter(|(sentence, score)| {
             *score > 0
-                && taken
-                    .iter()
-                    .all(|c| c.bytes.end <= sentence.bytes.start || c.bytes.start >= sentence.bytes.end)
+                && taken.iter().all(|c| {
+                    c.bytes.end <= sentence.bytes.start || c.bytes.start >= sentence.bytes.end
+                })
         })
         .map(|(sentence, salience)| {
             let mut fields = Fields::new();
@@ -119,7 +133,12 @@ fn sentence_candidates(profile: &Profile, text: &str, taken: &[Candidate]) -> Ve
             if let (Some(name), Some(heading)) = (&profile.extraction.heading, &sentence.heading) {
                 fields.insert(name.clone(), text[heading.clone()].to_owned());
             }
-            Candidate { bytes: sentence.bytes.clone(), fields, rule: usize::MAX, salience }
+            Candidate {
+                bytes: sentence.bytes.clone(),
+                fields,
+                rule: usize::MAX,
+                salience,
+            }
         })
         .collect()
 }
@@ -153,13 +172,25 @@ mod tests {
         };
         let segment = Span::new(0, u32::try_from(text.chars().count()).unwrap());
         let profile = Profile::built_in(profile).unwrap();
-        let result = extract_leaf(&profile, LeafInput { state: &state, segment, text });
+        let result = extract_leaf(
+            &profile,
+            LeafInput {
+                state: &state,
+                segment,
+                text,
+            },
+        );
         for evidence in result.evidence.values() {
             let span = Span::new(evidence.start, evidence.end);
             assert_eq!(slice_code_points(text, span).unwrap(), evidence.quote);
             assert_eq!(evidence.check(Some(&state), text), Ok(()));
         }
-        assert!(result.claims.iter().all(|claim| claim.support.verdict == Verdict::Supported));
+        assert!(
+            result
+                .claims
+                .iter()
+                .all(|claim| claim.support.verdict == Verdict::Supported)
+        );
         assert!(result.withheld.is_empty());
         result
     }
@@ -169,13 +200,20 @@ mod tests {
         let text = "Report\r\nProduct P-10-00 delivery: 18 October.\r\nThe delivery on 3 May is no longer valid.\n\
             \"Product P-10-00 status: approved.\"\nProduct P-10-00 site: 日本.\r\n";
         let result = leaf("controlled", text);
-        let values: Vec<&str> = result.claims.iter().map(|c| c.fields["value"].as_str()).collect();
+        let values: Vec<&str> = result
+            .claims
+            .iter()
+            .map(|c| c.fields["value"].as_str())
+            .collect();
         assert_eq!(values, ["18 October", "日本"]);
     }
 
     #[test]
     fn sentences_stand_in_where_no_rule_matches() {
-        let result = leaf("facts", "The hose under the sink had burst overnight. The kitchen floor was soaked through.");
+        let result = leaf(
+            "facts",
+            "The hose under the sink had burst overnight. The kitchen floor was soaked through.",
+        );
         assert_eq!(result.claims.len(), 2);
         assert!(result.claims[0].fields["value"].starts_with("The hose"));
     }

@@ -13,10 +13,17 @@ use super::leaf::keep;
 /// Folds children (in document order) into one result. What INVALID children and withheld claims hold
 /// is not handed on.
 pub fn reduce(profile: &Profile, children: &[&NodeResult]) -> NodeResult {
-    let broken = |child: &&NodeResult| matches!(child.status, NodeStatus::Invalid | NodeStatus::Partial);
-    let status = if children.iter().any(broken) { NodeStatus::Partial } else { NodeStatus::Valid };
+    let broken =
+        |child: &&NodeResult| matches!(child.status, NodeStatus::Invalid | NodeStatus::Partial);
+    let status = if children.iter().any(broken) {
+        NodeStatus::Partial
+    } else {
+        NodeStatus::Valid
+    };
     let mut result = NodeResult::empty(status);
-    let handed_on = children.iter().filter(|child| child.status != NodeStatus::Invalid);
+    let handed_on = children
+        .iter()
+        .filter(|child| child.status != NodeStatus::Invalid);
     let mut claims = folded(profile, handed_on.clone().flat_map(|child| &child.claims));
     choose(profile, &mut claims);
     for mut claim in claims {
@@ -26,8 +33,12 @@ pub fn reduce(profile: &Profile, children: &[&NodeResult]) -> NodeResult {
                 result.evidence.insert(id.clone(), evidence.clone());
             }
         }
-        let quotes: Vec<&str> =
-            claim.evidence.iter().filter_map(|id| result.evidence.get(id)).map(|e| e.quote.as_str()).collect();
+        let quotes: Vec<&str> = claim
+            .evidence
+            .iter()
+            .filter_map(|id| result.evidence.get(id))
+            .map(|e| e.quote.as_str())
+            .collect();
         claim.support = check_support(profile, &claim.fields, &quotes);
         keep(profile, &mut result, claim);
     }
@@ -97,13 +108,19 @@ fn choose(profile: &Profile, claims: &mut Vec<Claim>) {
 }
 
 fn central_claims(profile: &Profile, claims: &[Claim], round: &[usize]) -> BTreeMap<usize, u32> {
-    let texts: Vec<String> = round.iter().map(|&n| profile.read(&claims[n].fields)).collect();
+    let texts: Vec<String> = round
+        .iter()
+        .map(|&n| profile.read(&claims[n].fields))
+        .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     round.iter().copied().zip(centrality(&texts)).collect()
 }
 
 fn document_of(claim: &Claim) -> &str {
-    claim.evidence.first().map_or("", |id: &EvidenceId| id.doc_id.as_str())
+    claim
+        .evidence
+        .first()
+        .map_or("", |id: &EvidenceId| id.doc_id.as_str())
 }
 
 #[cfg(test)]
@@ -130,7 +147,9 @@ mod tests {
                 },
                 salience: 1_000_000 / (n + 1),
             });
-            result.evidence.insert(evidence.evidence_id.clone(), evidence);
+            result
+                .evidence
+                .insert(evidence.evidence_id.clone(), evidence);
         }
         result
     }
@@ -142,7 +161,11 @@ mod tests {
         let result = reduce(&profile, &children.iter().collect::<Vec<_>>());
         assert_eq!(result.claims.len(), 24);
         for doc in 0..12 {
-            let own = result.claims.iter().filter(|c| document_of(c) == format!("{doc:03}")).count();
+            let own = result
+                .claims
+                .iter()
+                .filter(|c| document_of(c) == format!("{doc:03}"))
+                .count();
             assert_eq!(own, 2, "document {doc}");
         }
     }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use crate::support::{Desk, doc, who};
 
-const PROFILE: &str = "extends = \"facts\"\n[tree]\nmin = 2\nmax = 4\n[segments]\nmin_chars = 64\nmax_chars = 200\n";
+const PROFILE: &str =
+    "extends = \"facts\"\n[tree]\nmin = 2\nmax = 4\n[segments]\nmin_chars = 64\nmax_chars = 200\n";
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -35,7 +36,12 @@ fn ops() -> impl Strategy<Value = Vec<Vec<Op>>> {
 
 fn text(d: u8, v: u8) -> String {
     let lines: String = (0..u32::from(d % 5) * 3 + 1)
-        .map(|n| format!("In part {n} the expert of file {d} wrote about the water in room {}.\n\n", n * 3 + u32::from(v)))
+        .map(|n| {
+            format!(
+                "In part {n} the expert of file {d} wrote about the water in room {}.\n\n",
+                n * 3 + u32::from(v)
+            )
+        })
         .collect();
     format!("Date of loss: {} March 2026\r\n\r\n{lines}", 1 + v)
 }
@@ -69,22 +75,41 @@ async fn check(rounds: &[Vec<Op>]) {
         for op in round {
             apply(&desk, op).await;
         }
-        let history = desk.workspace.history(&desk.case, &desk.owner).await.unwrap();
-        let events: Vec<_> = history.events.into_iter().filter_map(|line| line.event).collect();
+        let history = desk
+            .workspace
+            .history(&desk.case, &desk.owner)
+            .await
+            .unwrap();
+        let events: Vec<_> = history
+            .events
+            .into_iter()
+            .filter_map(|line| line.event)
+            .collect();
         for (n, principal) in [&desk.owner, &ann].into_iter().enumerate() {
             let now = Snapshot::fold(&events, &desk.owner, principal, u64::MAX);
             let Ok(served) = desk.workspace.serve(&desk.case, principal, None).await else {
-                assert!(now.slots.iter().all(|slot| !slot.eligible || !slot.active), "wrongly forbidden");
+                assert!(
+                    now.slots.iter().all(|slot| !slot.eligible || !slot.active),
+                    "wrongly forbidden"
+                );
                 continue;
             };
             let current = matches!(served, Served::Current(_));
-            assert_eq!(current, built[n].as_ref() == Some(&now), "served by anything but the snapshot");
+            assert_eq!(
+                current,
+                built[n].as_ref() == Some(&now),
+                "served by anything but the snapshot"
+            );
             desk.check_against_full(principal).await;
             assert!(matches!(desk.served(principal).await, Served::Current(_)));
             built[n] = Some(now);
         }
     }
-    let found = desk.workspace.verify_case(&desk.case, &desk.owner).await.unwrap();
+    let found = desk
+        .workspace
+        .verify_case(&desk.case, &desk.owner)
+        .await
+        .unwrap();
     assert!(found.findings.is_empty(), "{:?}", found.findings);
 }
 

@@ -7,8 +7,10 @@ use serde_json::Value;
 use crate::support::Desk;
 
 fn data(folder: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("FACTUM_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let root = std::env::var_os("FACTUM_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
     let path = root.join(folder);
     if path.join("manifest.jsonl").exists() {
         return Some(path);
@@ -25,7 +27,11 @@ fn versions(folder: &Path) -> Vec<(String, PathBuf)> {
         .map(|line| {
             let entry: Value = serde_json::from_str(line).unwrap();
             let text = |field: &str| entry[field].as_str().unwrap().to_owned();
-            (text("date").parse().unwrap(), text("doc"), folder.join(text("file")))
+            (
+                text("date").parse().unwrap(),
+                text("doc"),
+                folder.join(text("file")),
+            )
         })
         .collect();
     all.sort();
@@ -41,7 +47,11 @@ async fn replay(folder: &Path, sampled: usize) {
     let mut known = std::collections::BTreeSet::new();
     for (n, (doc, path)) in all.iter().enumerate() {
         std::fs::copy(path, incoming.path().join(format!("{doc}.md"))).unwrap();
-        let report = desk.workspace.sync(owner, &desk.case, incoming.path()).await.unwrap();
+        let report = desk
+            .workspace
+            .sync(owner, &desk.case, incoming.path())
+            .await
+            .unwrap();
         if report.published.is_empty() {
             // The same text under another commit: no event, and the summary stays current.
             desk.summary(owner).await;
@@ -49,15 +59,37 @@ async fn replay(folder: &Path, sampled: usize) {
         }
         assert_eq!(report.published.len(), 1);
         let refusal = desk.refusal(owner).await;
-        assert!(n == 0 || refusal.reasons.iter().any(|r| r.event == Some(report.event)), "{refusal:?}");
+        assert!(
+            n == 0
+                || refusal
+                    .reasons
+                    .iter()
+                    .any(|r| r.event == Some(report.event)),
+            "{refusal:?}"
+        );
         let build = desk.build(owner, false).await;
         if !known.insert(doc.clone()) {
-            (recomputed, nodes, edits) =
-                (recomputed + build.counts.recomputed, nodes + build.counts.nodes, edits + 1);
-            let file = desk.workspace.export_run(&build.run_id, owner).await.unwrap();
+            (recomputed, nodes, edits) = (
+                recomputed + build.counts.recomputed,
+                nodes + build.counts.nodes,
+                edits + 1,
+            );
+            let file = desk
+                .workspace
+                .export_run(&build.run_id, owner)
+                .await
+                .unwrap();
             let name = format!("{doc}.md");
-            for node in file.nodes.iter().filter(|node| !node.reused && node.spec["kind"] == "leaf") {
-                assert_eq!(node.spec["doc_id"], name.as_str(), "only the changed document's segments");
+            for node in file
+                .nodes
+                .iter()
+                .filter(|node| !node.reused && node.spec["kind"] == "leaf")
+            {
+                assert_eq!(
+                    node.spec["doc_id"],
+                    name.as_str(),
+                    "only the changed document's segments"
+                );
             }
         }
         if n % (all.len() / sampled).max(1) == 0 {

@@ -38,22 +38,47 @@ impl Desk {
             std::fs::write(workspace.profiles_folder().join("mine.toml"), text).unwrap();
         }
         let (case, owner) = (CaseId::new("case").unwrap(), who(OWNER));
-        workspace.new_case(&owner, &case, None, profile).await.unwrap();
-        Self { workspace, case, owner, _folder: folder }
+        workspace
+            .new_case(&owner, &case, None, profile)
+            .await
+            .unwrap();
+        Self {
+            workspace,
+            case,
+            owner,
+            _folder: folder,
+        }
     }
 
     pub(crate) async fn publish(&self, name: &str, text: &str) {
-        let read = ReadFile::read(Path::new(name), text.as_bytes().to_vec(), &Limits::default()).unwrap();
-        self.workspace.add(&self.owner, &self.case, &[(doc(name), read)], None).await.unwrap();
+        let read = ReadFile::read(
+            Path::new(name),
+            text.as_bytes().to_vec(),
+            &Limits::default(),
+        )
+        .unwrap();
+        self.workspace
+            .add(&self.owner, &self.case, &[(doc(name), read)], None)
+            .await
+            .unwrap();
     }
 
     pub(crate) async fn build(&self, principal: &PrincipalId, full: bool) -> BuildReport {
-        let options = BuildOptions { full, generator: Generator::Extractive };
-        self.workspace.build(&self.case, principal, options, &Unwatched).await.unwrap()
+        let options = BuildOptions {
+            full,
+            generator: Generator::Extractive,
+        };
+        self.workspace
+            .build(&self.case, principal, options, &Unwatched)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn served(&self, principal: &PrincipalId) -> Served {
-        self.workspace.serve(&self.case, principal, None).await.unwrap()
+        self.workspace
+            .serve(&self.case, principal, None)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn summary(&self, principal: &PrincipalId) -> Summary {
@@ -74,9 +99,15 @@ impl Desk {
     pub(crate) async fn check_against_full(&self, principal: &PrincipalId) {
         let incremental = self.build(principal, false).await;
         let full = self.build(principal, true).await;
-        assert_eq!(full.counts.recomputed, full.counts.nodes, "a full build reuses nothing");
-        let comparison =
-            self.workspace.compare(&incremental.run_id, &full.run_id, principal).await.unwrap();
+        assert_eq!(
+            full.counts.recomputed, full.counts.nodes,
+            "a full build reuses nothing"
+        );
+        let comparison = self
+            .workspace
+            .compare(&incremental.run_id, &full.run_id, principal)
+            .await
+            .unwrap();
         assert!(comparison.equal, "{:?}", comparison.differences);
         assert_eq!(comparison.nodes_compared as u64, full.counts.nodes);
     }

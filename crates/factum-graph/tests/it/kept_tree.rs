@@ -4,13 +4,18 @@ use factum_base::{DocumentId, NodeKey, PrincipalId, Span, TextDigest};
 use factum_casefile::profile::Tree;
 use factum_casefile::{Slot, SlotState};
 use factum_graph::{
-    Change, DocumentInput, Entry, PageCache, Planner, Segment, SpecContext, SpecPart, advance, difference,
+    Change, DocumentInput, Entry, PageCache, Planner, Segment, SpecContext, SpecPart, advance,
+    difference,
 };
 use proptest::prelude::*;
 
 fn context() -> SpecContext {
     let part = SpecPart::from_canonical("{}".to_owned());
-    SpecContext { principal: PrincipalId::new("local").unwrap(), leaf: part.clone(), reduction: part }
+    SpecContext {
+        principal: PrincipalId::new("local").unwrap(),
+        leaf: part.clone(),
+        reduction: part,
+    }
 }
 
 fn document(slot: &Slot, id: u32, version: u32, segments: u32, eligible: bool) -> DocumentInput {
@@ -25,7 +30,10 @@ fn document(slot: &Slot, id: u32, version: u32, segments: u32, eligible: bool) -
             access_revision: 0,
         },
         segments: (0..segments)
-            .map(|n| Segment { span: Span::new(n * 10, n * 10 + 10), anchor: u64::from(n * 7919 + id) })
+            .map(|n| Segment {
+                span: Span::new(n * 10, n * 10 + 10),
+                anchor: u64::from(n * 7919 + id),
+            })
             .collect(),
     }
 }
@@ -40,7 +48,10 @@ fn walk(cache: &PageCache, root: NodeKey) -> BTreeMap<String, NodeKey> {
         for entry in &page.entries {
             match entry {
                 Entry::Leaf(leaf) => {
-                    assert!(found.insert(leaf.name(), leaf.key).is_none(), "names are unique");
+                    assert!(
+                        found.insert(leaf.name(), leaf.key).is_none(),
+                        "names are unique"
+                    );
                 }
                 Entry::Node(node) => open.push(node.key),
             }
@@ -51,10 +62,20 @@ fn walk(cache: &PageCache, root: NodeKey) -> BTreeMap<String, NodeKey> {
 
 #[derive(Debug, Clone)]
 enum Op {
-    Insert { at: prop::sample::Index, segments: u32 },
-    Edit { at: prop::sample::Index, segments: u32 },
-    Withdraw { at: prop::sample::Index },
-    Remove { at: prop::sample::Index },
+    Insert {
+        at: prop::sample::Index,
+        segments: u32,
+    },
+    Edit {
+        at: prop::sample::Index,
+        segments: u32,
+    },
+    Withdraw {
+        at: prop::sample::Index,
+    },
+    Remove {
+        at: prop::sample::Index,
+    },
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -78,14 +99,25 @@ struct Case {
 impl Case {
     fn new(count: u32) -> Self {
         let slots = Slot::between(None, None, count as usize);
-        let documents =
-            slots.iter().zip(0..).map(|(slot, id)| (slot.clone(), document(slot, id, 1, 1, true))).collect();
-        Self { documents, next: count }
+        let documents = slots
+            .iter()
+            .zip(0..)
+            .map(|(slot, id)| (slot.clone(), document(slot, id, 1, 1, true)))
+            .collect();
+        Self {
+            documents,
+            next: count,
+        }
     }
 
     fn slot(&self, at: prop::sample::Index) -> Option<Slot> {
         (!self.documents.is_empty())
-            .then(|| self.documents.keys().nth(at.index(self.documents.len())).cloned())
+            .then(|| {
+                self.documents
+                    .keys()
+                    .nth(at.index(self.documents.len()))
+                    .cloned()
+            })
             .flatten()
     }
 
@@ -107,7 +139,14 @@ impl Case {
                         text_sha256: TextDigest::of(&self.next.to_be_bytes()),
                         ..changed.state
                     },
-                    segments: document(&Slot::between(None, None, 1)[0], self.next, 1, *segments, true).segments,
+                    segments: document(
+                        &Slot::between(None, None, 1)[0],
+                        self.next,
+                        1,
+                        *segments,
+                        true,
+                    )
+                    .segments,
                 };
                 Change::Put(changed)
             }
@@ -121,7 +160,8 @@ impl Case {
         };
         match &change {
             Change::Put(document) => {
-                self.documents.insert(document.state.slot.clone(), document.clone());
+                self.documents
+                    .insert(document.state.slot.clone(), document.clone());
             }
             Change::Remove(slot) => {
                 self.documents.remove(slot);
@@ -137,22 +177,35 @@ impl Case {
 
 fn check(case: &mut Case, tree: &Tree, ops: &[Op]) {
     let context = context();
-    let planner = Planner { context: &context, tree };
+    let planner = Planner {
+        context: &context,
+        tree,
+    };
     let mut cache = PageCache::default();
     let first = planner.plan(&case.list());
-    first.pages.iter().for_each(|(key, page)| cache.insert(*key, page.clone()));
+    first
+        .pages
+        .iter()
+        .for_each(|(key, page)| cache.insert(*key, page.clone()));
     let mut root = first.root;
     for op in ops {
-        let Some(change) = case.apply(op) else { continue };
+        let Some(change) = case.apply(op) else {
+            continue;
+        };
         let before = root;
         let step = advance(planner, &cache, root, &change).expect("nothing is missing");
-        step.pages.iter().for_each(|(key, page)| cache.insert(*key, page.clone()));
+        step.pages
+            .iter()
+            .for_each(|(key, page)| cache.insert(*key, page.clone()));
         root = step.root;
         let oracle = planner.plan(&case.list());
         assert_eq!(root, oracle.root, "after {op:?}");
         assert_eq!(step.nodes, oracle.nodes);
         let mut naive = PageCache::default();
-        oracle.pages.iter().for_each(|(key, page)| naive.insert(*key, page.clone()));
+        oracle
+            .pages
+            .iter()
+            .for_each(|(key, page)| naive.insert(*key, page.clone()));
         let (old, new) = (walk(&cache, before), walk(&cache, root));
         assert_eq!(new, walk(&naive, oracle.root));
         assert_eq!(cache.get(&root), naive.get(&root), "the root's counts too");
@@ -170,8 +223,14 @@ fn check_difference(
     let found = difference(cache, Some(before), root).expect("nothing is missing");
     let keys = |names: &BTreeMap<String, NodeKey>| names.values().copied().collect::<BTreeSet<_>>();
     let (old, new) = (keys(old), keys(new));
-    assert_eq!(found.new.iter().map(|n| n.key).collect::<BTreeSet<_>>(), new.difference(&old).copied().collect());
-    assert_eq!(found.old.iter().map(|n| n.key).collect::<BTreeSet<_>>(), old.difference(&new).copied().collect());
+    assert_eq!(
+        found.new.iter().map(|n| n.key).collect::<BTreeSet<_>>(),
+        new.difference(&old).copied().collect()
+    );
+    assert_eq!(
+        found.old.iter().map(|n| n.key).collect::<BTreeSet<_>>(),
+        old.difference(&new).copied().collect()
+    );
 }
 
 proptest! {
@@ -188,7 +247,10 @@ proptest! {
 fn pages_read_and_made_grow_with_the_logarithm() {
     let context = context();
     let tree = Tree::default();
-    let planner = Planner { context: &context, tree: &tree };
+    let planner = Planner {
+        context: &context,
+        tree: &tree,
+    };
     let mut made = Vec::new();
     for count in [1_000u32, 10_000, 100_000] {
         let case = Case::new(count);
@@ -207,7 +269,11 @@ fn pages_read_and_made_grow_with_the_logarithm() {
         // One leaf and one reduction a level.
         let height = stored[&plan.root].level as usize;
         assert_eq!(step.pages.len(), height, "{count} documents");
-        assert!(cache.len() <= 7 * height, "{} pages read for {count} documents", cache.len());
+        assert!(
+            cache.len() <= 7 * height,
+            "{} pages read for {count} documents",
+            cache.len()
+        );
         made.push(step.pages.len());
     }
     assert!(made[2] <= made[0] + 4, "{made:?}");
@@ -217,16 +283,30 @@ fn pages_read_and_made_grow_with_the_logarithm() {
 fn an_inserted_document_touches_few_groups() {
     let context = context();
     let tree = Tree::default();
-    let planner = Planner { context: &context, tree: &tree };
+    let planner = Planner {
+        context: &context,
+        tree: &tree,
+    };
     let mut case = Case::new(10_000);
     let plan = planner.plan(&case.list());
     let mut cache = PageCache::default();
-    plan.pages.iter().for_each(|(key, page)| cache.insert(*key, page.clone()));
+    plan.pages
+        .iter()
+        .for_each(|(key, page)| cache.insert(*key, page.clone()));
     let height = cache.get(&plan.root).unwrap().level as usize;
     for at in [0, 17, 5_000, 9_999] {
-        let change = case.apply(&Op::Insert { at: index_of(at), segments: 1 }).unwrap();
+        let change = case
+            .apply(&Op::Insert {
+                at: index_of(at),
+                segments: 1,
+            })
+            .unwrap();
         let step = advance(planner, &cache, plan.root, &change).unwrap();
-        assert!(step.pages.len() <= 4 * height, "{} pages for one insertion", step.pages.len());
+        assert!(
+            step.pages.len() <= 4 * height,
+            "{} pages for one insertion",
+            step.pages.len()
+        );
         match change {
             Change::Put(document) => case.documents.remove(&document.state.slot),
             Change::Remove(_) => None,
@@ -240,7 +320,10 @@ fn index_of(at: usize) -> prop::sample::Index {
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     loop {
-        let index = any::<prop::sample::Index>().new_tree(&mut runner).unwrap().current();
+        let index = any::<prop::sample::Index>()
+            .new_tree(&mut runner)
+            .unwrap()
+            .current();
         if index.index(10_001).abs_diff(at) < 400 {
             return index;
         }

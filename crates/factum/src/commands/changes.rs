@@ -33,10 +33,18 @@ pub(super) async fn init(folder: &Path, principal: &PrincipalId, output: &Output
 }
 
 pub(super) async fn case(command: CaseCommand, context: &Context<'_>) -> Result<u8> {
-    let CaseCommand::New { case, title, profile } = command;
+    let CaseCommand::New {
+        case,
+        title,
+        profile,
+    } = command;
     let id = case_id(&case)?;
-    context.workspace.new_case(&context.principal, &id, title.as_deref(), &profile).await?;
-    let value = json!({"case_id": id, "title": title.as_deref().unwrap_or(&case), "profile": profile});
+    context
+        .workspace
+        .new_case(&context.principal, &id, title.as_deref(), &profile)
+        .await?;
+    let value =
+        json!({"case_id": id, "title": title.as_deref().unwrap_or(&case), "profile": profile});
     context.output.result("factum/case/1", &value, || {
         format!("Made case file {case} with profile {profile}.\nNext: factum sync {case} FOLDER\n")
     })?;
@@ -54,21 +62,30 @@ pub(super) async fn add(args: AddArgs, context: &Context<'_>) -> Result<u8> {
         let doc_id = match &args.as_doc {
             Some(name) => DocumentId::new(name.as_str())?,
             None => {
-                let name = path.file_name().ok_or_else(|| EngineError::FileName(path.clone()))?;
+                let name = path
+                    .file_name()
+                    .ok_or_else(|| EngineError::FileName(path.clone()))?;
                 factum_engine::sync::document_id(Path::new(name))?
             }
         };
         if files.iter().any(|(known, _)| *known == doc_id) {
             return Err(EngineError::GivenTwice(doc_id).into());
         }
-        let bytes = std::fs::read(path)
-            .map_err(|source| EngineError::Io { path: path.clone(), source })?;
+        let bytes = std::fs::read(path).map_err(|source| EngineError::Io {
+            path: path.clone(),
+            source,
+        })?;
         files.push((doc_id, ReadFile::read(path, bytes, &Limits::default())?));
     }
-    let outcomes = context.workspace.add(&context.principal, &id, &files, after.as_ref()).await?;
-    context.output.result("factum/add/1", &json!({"case_id": id, "documents": outcomes}), || {
-        outcomes.iter().map(outcome_line).collect()
-    })?;
+    let outcomes = context
+        .workspace
+        .add(&context.principal, &id, &files, after.as_ref())
+        .await?;
+    context.output.result(
+        "factum/add/1",
+        &json!({"case_id": id, "documents": outcomes}),
+        || outcomes.iter().map(outcome_line).collect(),
+    )?;
     Ok(0)
 }
 
@@ -89,12 +106,22 @@ fn outcome_line(outcome: &Outcome) -> String {
 
 pub(super) async fn sync(case: &str, folder: &Path, context: &Context<'_>) -> Result<u8> {
     let id = case_id(case)?;
-    let report = context.workspace.sync(&context.principal, &id, folder).await?;
+    let report = context
+        .workspace
+        .sync(&context.principal, &id, folder)
+        .await?;
     let mut value = serde_json::to_value(&report)?;
     value["case_id"] = json!(id);
-    context.output.result("factum/sync/1", &value, || sync_text(case, &report))?;
+    context
+        .output
+        .result("factum/sync/1", &value, || sync_text(case, &report))?;
     for refused in &report.refused {
-        eprintln!("factum: {} was not read: {} ({})", clean(&refused.path), refused.message, refused.kind);
+        eprintln!(
+            "factum: {} was not read: {} ({})",
+            clean(&refused.path),
+            refused.message,
+            refused.kind
+        );
         eprintln!("hint: {}", refused.hint);
     }
     Ok(if report.refused.is_empty() { 0 } else { 3 })
@@ -103,7 +130,10 @@ pub(super) async fn sync(case: &str, folder: &Path, context: &Context<'_>) -> Re
 fn sync_text(case: &str, report: &SyncReport) -> String {
     let mut text: String = report.published.iter().map(outcome_line).collect();
     for doc_id in &report.withdrawn {
-        text.push_str(&format!("{}: withdrawn, since its file is gone\n", clean(doc_id.as_str())));
+        text.push_str(&format!(
+            "{}: withdrawn, since its file is gone\n",
+            clean(doc_id.as_str())
+        ));
     }
     for doc_id in &report.moved {
         text.push_str(&format!("{}: another place\n", clean(doc_id.as_str())));
@@ -156,7 +186,10 @@ pub(super) async fn rights(
     context: &Context<'_>,
 ) -> Result<u8> {
     let id = case_id(case)?;
-    let docs = docs.iter().map(|doc| DocumentId::new(doc.as_str())).collect::<Result<Vec<_>, _>>()?;
+    let docs = docs
+        .iter()
+        .map(|doc| DocumentId::new(doc.as_str()))
+        .collect::<Result<Vec<_>, _>>()?;
     let who = PrincipalId::new(principal)?;
     let (workspace, caller) = (&context.workspace, &context.principal);
     let events = if grant {
@@ -172,11 +205,17 @@ pub(super) async fn rights(
             let what = if docs.is_empty() {
                 "the whole case file".to_owned()
             } else {
-                docs.iter().map(|doc| clean(doc.as_str())).collect::<Vec<_>>().join(", ")
+                docs.iter()
+                    .map(|doc| clean(doc.as_str()))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             };
             let numbers: Vec<String> = events.iter().map(u64::to_string).collect();
             if events.is_empty() {
-                format!("{who} {} {what} already; no event\n", if grant { "may see" } else { "may not see" })
+                format!(
+                    "{who} {} {what} already; no event\n",
+                    if grant { "may see" } else { "may not see" }
+                )
             } else {
                 format!("{word}: {what}, {who} (event {})\n", numbers.join(", "))
             }

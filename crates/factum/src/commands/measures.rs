@@ -22,11 +22,19 @@ pub(super) async fn build(
     context: &Context<'_>,
 ) -> Result<u8> {
     let id = case_id(case)?;
-    let options = BuildOptions { full, generator: Generator::parse(generator)? };
+    let options = BuildOptions {
+        full,
+        generator: Generator::parse(generator)?,
+    };
     let watcher = Terminal::new("building");
-    let report = context.workspace.build(&id, &context.principal, options, &watcher).await?;
+    let report = context
+        .workspace
+        .build(&id, &context.principal, options, &watcher)
+        .await?;
     drop(watcher);
-    context.output.result("factum/build/1", &report, || build_text(&report))?;
+    context
+        .output
+        .result("factum/build/1", &report, || build_text(&report))?;
     Ok(0)
 }
 
@@ -47,7 +55,10 @@ pub(crate) fn build_text(report: &BuildReport) -> String {
 }
 
 pub(super) async fn compare(first: &str, second: &str, context: &Context<'_>) -> Result<u8> {
-    let comparison = context.workspace.compare(first, second, &context.principal).await?;
+    let comparison = context
+        .workspace
+        .compare(first, second, &context.principal)
+        .await?;
     context.output.result("factum/compare/1", &comparison, || {
         if comparison.equal {
             return format!("Equal in all {} nodes.\n", comparison.nodes_compared);
@@ -94,10 +105,16 @@ pub(super) async fn verify(what: Option<&str>, context: &Context<'_>) -> Result<
             }
         }
     }
-    let verdict = if total.findings.is_empty() { "clean" } else { "differences" };
+    let verdict = if total.findings.is_empty() {
+        "clean"
+    } else {
+        "differences"
+    };
     let mut value = serde_json::to_value(&total)?;
     value["verdict"] = json!(verdict);
-    context.output.result("factum/verify/1", &value, || verify_text(&total))?;
+    context
+        .output
+        .result("factum/verify/1", &value, || verify_text(&total))?;
     Ok(u8::from(!total.findings.is_empty()))
 }
 
@@ -116,7 +133,11 @@ pub(crate) fn verify_text(total: &Verification) -> String {
         }
     );
     for finding in &total.findings {
-        let run = finding.run_id.as_deref().map(|run| format!("{run}, ")).unwrap_or_default();
+        let run = finding
+            .run_id
+            .as_deref()
+            .map(|run| format!("{run}, "))
+            .unwrap_or_default();
         text.push_str(&format!(
             "  {run}{} [{}]: {}\n",
             clean(&finding.place),
@@ -130,12 +151,22 @@ pub(crate) fn verify_text(total: &Verification) -> String {
 pub(super) async fn export(command: ExportCommand, context: &Context<'_>) -> Result<u8> {
     match command {
         ExportCommand::Run { run } => {
-            let file = context.workspace.export_run(&run, &context.principal).await?;
-            context.output.document("factum/run/1", serde_json::to_value(&file)?);
+            let file = context
+                .workspace
+                .export_run(&run, &context.principal)
+                .await?;
+            context
+                .output
+                .document("factum/run/1", serde_json::to_value(&file)?);
         }
         ExportCommand::Texts { case } => {
-            let texts = context.workspace.export_texts(&case_id(&case)?, &context.principal).await?;
-            context.output.document("factum/texts/1", serde_json::to_value(&texts)?);
+            let texts = context
+                .workspace
+                .export_texts(&case_id(&case)?, &context.principal)
+                .await?;
+            context
+                .output
+                .document("factum/texts/1", serde_json::to_value(&texts)?);
         }
     }
     Ok(0)
@@ -156,7 +187,11 @@ fn scale_text(report: &ScaleReport) -> String {
     let megabytes = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
     let mut text = format!(
         "{} documents: published in {:.2} s, planned in {:.2} s, built in {:.2} s ({} nodes).\n",
-        report.documents, report.publish_seconds, report.plan_seconds, report.build_seconds, report.nodes
+        report.documents,
+        report.publish_seconds,
+        report.plan_seconds,
+        report.build_seconds,
+        report.nodes
     );
     for (what, step) in [("edited", &report.edit), ("inserted", &report.insert)] {
         text.push_str(&format!(

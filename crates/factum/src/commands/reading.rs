@@ -25,17 +25,23 @@ pub(super) async fn show(
     let (workspace, caller) = (&context.workspace, &context.principal);
     let generator = generator.map(Generator::parse).transpose()?;
     let outcome = match as_of {
-        None => workspace.serve(&id, caller, generator).await.map(|served| (served, Label::Current)),
-        Some(moment) => {
-            workspace.serve_as_of(&id, caller, moment::parse(moment)?).await.map(|found| {
+        None => workspace
+            .serve(&id, caller, generator)
+            .await
+            .map(|served| (served, Label::Current)),
+        Some(moment) => workspace
+            .serve_as_of(&id, caller, moment::parse(moment)?)
+            .await
+            .map(|found| {
                 let label = Label::History { event: found.event };
                 (found.served, label)
-            })
-        }
+            }),
     };
     let (served, label) = match outcome {
         Ok(found) => found,
-        Err(error @ (EngineError::Forbidden { .. } | EngineError::SourcesHidden(_))) if context.output.is_json() => {
+        Err(error @ (EngineError::Forbidden { .. } | EngineError::SourcesHidden(_)))
+            if context.output.is_json() =>
+        {
             return Ok(forbidden(&error, context));
         }
         Err(error) => return Err(error.into()),
@@ -44,10 +50,18 @@ pub(super) async fn show(
         Served::Refused(refusal) => return Ok(refuse(case, &refusal, label, context)),
         Served::Current(summary) => summary,
     };
-    let places = workspace.places(&id, caller, summary.evidence.values()).await?;
-    let page = Page { summary: &summary, places: &places, label };
+    let places = workspace
+        .places(&id, caller, summary.evidence.values())
+        .await?;
+    let page = Page {
+        summary: &summary,
+        places: &places,
+        label,
+    };
     if context.output.is_json() {
-        context.output.document("factum/summary/1", summary_json(&page)?);
+        context
+            .output
+            .document("factum/summary/1", summary_json(&page)?);
     } else {
         let text = match format {
             Format::Text => text::summary(&page),
@@ -130,19 +144,30 @@ pub(super) async fn status(case: Option<&str>, context: &Context<'_>) -> Result<
     match case {
         None => {
             let cases = workspace.cases(caller).await?;
-            context.output.result("factum/cases/1", &json!({"cases": cases}), || text::cases(&cases))?;
+            context
+                .output
+                .result("factum/cases/1", &json!({"cases": cases}), || {
+                    text::cases(&cases)
+                })?;
         }
         Some(case) => {
             let status = workspace.status(&case_id(case)?, caller).await?;
-            context.output.result("factum/status/1", &status, || text::status(&status))?;
+            context
+                .output
+                .result("factum/status/1", &status, || text::status(&status))?;
         }
     }
     Ok(0)
 }
 
 pub(super) async fn why(case: &str, context: &Context<'_>) -> Result<u8> {
-    let why = context.workspace.why(&case_id(case)?, &context.principal).await?;
-    context.output.result("factum/why/1", &why, || text::why(&why))?;
+    let why = context
+        .workspace
+        .why(&case_id(case)?, &context.principal)
+        .await?;
+    context
+        .output
+        .result("factum/why/1", &why, || text::why(&why))?;
     Ok(0)
 }
 
@@ -151,8 +176,13 @@ pub(super) async fn diff(case: &str, runs: &[String], context: &Context<'_>) -> 
         [from, to] => Some((from.as_str(), to.as_str())),
         _ => None,
     };
-    let diff = context.workspace.diff(&case_id(case)?, &context.principal, pair).await?;
-    context.output.result("factum/diff/1", &diff, || text::diff(&diff))?;
+    let diff = context
+        .workspace
+        .diff(&case_id(case)?, &context.principal, pair)
+        .await?;
+    context
+        .output
+        .result("factum/diff/1", &diff, || text::diff(&diff))?;
     Ok(0)
 }
 
@@ -162,15 +192,25 @@ pub(super) async fn ledger(case: &str, context: &Context<'_>) -> Result<u8> {
         Ok(ledger) => ledger,
         Err(refusal) => return Ok(refuse(case, &refusal, Label::Current, context)),
     };
-    let places = context.workspace.places(&id, &context.principal, ledger.evidence.values()).await?;
+    let places = context
+        .workspace
+        .places(&id, &context.principal, ledger.evidence.values())
+        .await?;
     let mut value = serde_json::to_value(&ledger)?;
     value["evidence"] = evidence_json(&ledger.evidence, &places)?;
-    context.output.result("factum/ledger/1", &value, || text::ledger(&ledger, &places))?;
+    context
+        .output
+        .result("factum/ledger/1", &value, || text::ledger(&ledger, &places))?;
     Ok(0)
 }
 
 pub(super) async fn history(case: &str, context: &Context<'_>) -> Result<u8> {
-    let history = context.workspace.history(&case_id(case)?, &context.principal).await?;
-    context.output.result("factum/history/1", &history, || text::history(&history))?;
+    let history = context
+        .workspace
+        .history(&case_id(case)?, &context.principal)
+        .await?;
+    context
+        .output
+        .result("factum/history/1", &history, || text::history(&history))?;
     Ok(0)
 }
