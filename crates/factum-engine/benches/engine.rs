@@ -1,5 +1,4 @@
 //! Serving, and one edit served again, on a real database of 2,000 documents.
-#![expect(missing_docs, reason = "divan's entry points")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

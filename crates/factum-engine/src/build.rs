@@ -140,14 +140,16 @@ struct Job<'w> {
     invalidation: Invalidation,
     todo: Vec<Todo>,
     nodes: u64,
+    /// The store has the context already.
+    context_known: bool,
     plan_seconds: f64,
     begun: std::time::Instant,
 }
 
 /// A run as recorded.
 struct Run {
-    run_no: i64,
-    run_id: String,
+    number: i64,
+    id: String,
     /// Where results go and come from: a full build has a scope of its own.
     scope: Option<i64>,
 }
@@ -206,29 +208,31 @@ impl Workspace {
         let decision = decide(self, tx, &permitted, principal, Some(options.generator)).await?;
         let mut invalidation = Invalidation::default();
         let (head, tree) = match decision {
-            Decision::Current { head, tree } => (Some(head), Some(tree)),
+            Decision::Current(found) => (Some(found.0), Some(found.1)),
             Decision::Refused(refusal, found) => {
                 invalidation.serve_refusal = Some(serde_json::to_value(&refusal)?);
                 found.map_or((None, None), |found| (Some(found.0), Some(found.1)))
             }
         };
-        let mut tree = match tree {
-            Some(tree) => tree,
-            None => {
-                let head = tx
-                    .head(case_no, principal, Some(options.generator.name()))
-                    .await?;
-                let plan = PlanFor {
-                    permitted: &permitted,
-                    principal,
-                    profile: &profile,
-                    context: &context,
-                };
-                plan.current_tree(tx, head.as_ref()).await?
-            }
+        let mut tree = if let Some(tree) = tree {
+            tree
+        } else {
+            let head = tx
+                .head(case_no, principal, Some(options.generator.name()))
+                .await?;
+            let plan = PlanFor {
+                permitted: &permitted,
+                principal,
+                profile: &profile,
+                context: &context,
+            };
+            plan.current_tree(tx, head.as_ref()).await?
         };
         let nodes = tree.nodes(tx, case_no).await?;
         let plan_seconds = begun.elapsed().as_secs_f64();
+        let context_known = head
+            .as_ref()
+            .is_some_and(|head| head.context == context.digest());
         let previous = head.and_then(|head| head.built).map(|built| built.root);
         describe(tx, case_no, previous, &mut tree, nodes, &mut invalidation).await?;
         let todo = missing(tx, case_no, &mut tree, options.full).await?;
@@ -243,6 +247,7 @@ impl Workspace {
             invalidation,
             todo,
             nodes,
+            context_known,
             plan_seconds,
             begun,
         })
@@ -349,7 +354,7 @@ impl Job<'_> {
         tx.close().await?;
         let mut tx = self.workspace.repository.write().await?;
         let run = self.open_run(&mut tx).await?;
-        tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made)
+        tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.number, &made)
             .await?;
         let report = self.close_run(&mut tx, run, todo.len() as u64).await?;
         tx.commit().await?;
@@ -383,7 +388,7 @@ impl Job<'_> {
                 .await?;
             tx.close().await?;
             let mut tx = self.workspace.repository.write().await?;
-            tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.run_no, &made)
+            tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.number, &made)
                 .await?;
             tx.commit().await?;
             done += group.len() as u64;
@@ -398,7 +403,9 @@ impl Job<'_> {
     /// Keeps the plan and records that the run has begun.
     async fn open_run(&self, tx: &mut Tx) -> Result<Run, EngineError> {
         let case = &self.permitted.case;
-        tx.put_context(&self.context).await?;
+        if !self.context_known {
+            tx.put_context(&self.context).await?;
+        }
         tx.put_pages(case.case_no, &self.tree.new_pages).await?;
         let rule = segment_rule(&self.profile.segments)?;
         for (digest, segments) in &self.tree.new_segments {
@@ -425,11 +432,11 @@ impl Job<'_> {
             full: self.options.full,
             started_at: self.workspace.now(),
         };
-        let (run_no, run_id) = tx.insert_run(&run).await?;
+        let (number, id) = tx.insert_run(&run).await?;
         Ok(Run {
-            run_no,
-            run_id,
-            scope: self.options.full.then_some(run_no),
+            number,
+            id,
+            scope: self.options.full.then_some(number),
         })
     }
 
@@ -458,7 +465,7 @@ impl Job<'_> {
             .copied()
             .unwrap_or(0);
         let report = BuildReport {
-            run_id: run.run_id,
+            run_id: run.id,
             status: root.result.status,
             root: self.tree.root,
             event: case.last_event,
@@ -467,13 +474,13 @@ impl Job<'_> {
             plan_seconds: self.plan_seconds,
             seconds: self.begun.elapsed().as_secs_f64(),
         };
-        tx.finish_run(run.run_no, now, &serde_json::to_string(&report)?)
+        tx.finish_run(run.number, now, &serde_json::to_string(&report)?)
             .await?;
         let built = Built {
             root: self.tree.root,
             event: case.last_event,
             context: self.context.digest(),
-            run_no: run.run_no,
+            run_no: run.number,
             at: now,
             documents: documents.into(),
         };

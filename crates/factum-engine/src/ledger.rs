@@ -82,7 +82,7 @@ impl Workspace {
         let profile = self.profile(&case.profile)?;
         let tree = match decide(self, &mut tx, &permitted, principal, None).await? {
             Decision::Refused(refusal, _) => return Ok(Err(refusal)),
-            Decision::Current { tree, .. } => tree,
+            Decision::Current(found) => found.1,
         };
         let pages = load_tree(&mut tx, case.case_no, tree.root).await?;
         let mut facts = Facts::default();

@@ -70,7 +70,7 @@ impl PlanFor<'_> {
         let case = &self.permitted.case;
         let kept = head.filter(|head| head.context == self.context.digest());
         let Some(head) = kept else {
-            return self.from_scratch(tx).await;
+            return self.plan_from_scratch(tx).await;
         };
         let changes = if head.planned_event == case.last_event {
             Some(Vec::new())
@@ -83,11 +83,11 @@ impl PlanFor<'_> {
             Some(changes) if changes.is_empty() || self.profile.tree.kind == TreeKind::Stable => {
                 self.step_by_step(tx, head.planned_root, changes).await
             }
-            _ => self.from_scratch(tx).await,
+            _ => self.plan_from_scratch(tx).await,
         }
     }
 
-    async fn from_scratch(&self, tx: &mut Tx) -> Result<CurrentTree, EngineError> {
+    async fn plan_from_scratch(&self, tx: &mut Tx) -> Result<CurrentTree, EngineError> {
         let case_no = self.permitted.case.case_no;
         let documents = tx
             .principal_documents(case_no, self.principal.as_str(), self.permitted.access.case)
@@ -220,13 +220,12 @@ impl PlanFor<'_> {
             }]
         } else {
             let name = segment_rule(rule)?;
-            match tx.segments(&state.text_sha256, &name).await? {
-                Some(segments) => segments,
-                None => {
-                    let segments = cut_segments(&tx.text(&state.text_sha256).await?, rule);
-                    new_segments.push((state.text_sha256, segments.clone()));
-                    segments
-                }
+            if let Some(segments) = tx.segments(&state.text_sha256, &name).await? {
+                segments
+            } else {
+                let segments = cut_segments(&tx.text(&state.text_sha256).await?, rule);
+                new_segments.push((state.text_sha256, segments.clone()));
+                segments
             }
         };
         Ok(DocumentInput { state, segments })

@@ -231,17 +231,14 @@ impl Publisher<'_> {
                 .await?;
             outcome.events.push(event);
             let version = self.keep(file, event, outcome.version, text_sha256).await?;
-            outcome.what = match &known {
-                Some(known) => {
-                    self.tx.add_version(known.doc_no, &version).await?;
-                    Published::NewVersion
-                }
-                None => {
-                    self.tx
-                        .insert_document(self.case.case_no, doc_id, &slot, &version)
-                        .await?;
-                    Published::New
-                }
+            outcome.what = if let Some(known) = &known {
+                self.tx.add_version(known.doc_no, &version).await?;
+                Published::NewVersion
+            } else {
+                self.tx
+                    .insert_document(self.case.case_no, doc_id, &slot, &version)
+                    .await?;
+                Published::New
             };
         }
         if let Some(known) = known.filter(|known| !known.active) {

@@ -142,7 +142,8 @@ impl Workspace {
         let decision = decide(self, tx, &permitted, principal, generator).await?;
         match decision {
             Decision::Refused(refusal, _) => Ok(Served::Refused(refusal)),
-            Decision::Current { head, tree } => {
+            Decision::Current(found) => {
+                let (head, tree) = *found;
                 let case = &permitted.case;
                 let built = head.built.as_ref().ok_or_else(|| lost(&tree.root))?;
                 let result = tx.result(case.case_no, &tree.root, None).await?;
@@ -178,7 +179,7 @@ impl Workspace {
 /// Whether the newest build is the one demanded.
 pub(crate) enum Decision {
     /// It is.
-    Current { head: Head, tree: CurrentTree },
+    Current(Box<(Head, CurrentTree)>),
     /// It is not; the tree that would be demanded comes along where it was worked out.
     Refused(Refusal, Option<Box<(Head, CurrentTree)>>),
 }
@@ -221,7 +222,7 @@ pub(crate) async fn decide(
     // The kept tree may be further than the build, and of another context: what counts is what is built.
     let tree = plan.current_tree(tx, Some(&head)).await?;
     if tree.root == built.root {
-        return Ok(Decision::Current { head, tree });
+        return Ok(Decision::Current(Box::new((head, tree))));
     }
     let mut reasons = Vec::new();
     if built.context != context.digest() {

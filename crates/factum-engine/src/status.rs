@@ -127,10 +127,10 @@ impl Workspace {
         caller: &PrincipalId,
     ) -> Result<(String, Vec<Reason>, Option<u64>), EngineError> {
         Ok(match decide(self, tx, permitted, caller, None).await? {
-            Decision::Current { head, .. } => (
+            Decision::Current(found) => (
                 "CURRENT".to_owned(),
                 Vec::new(),
-                head.built.map(|built| built.event),
+                found.0.built.map(|built| built.event),
             ),
             Decision::Refused(refusal, _) => (
                 refusal.status.word().to_owned(),

@@ -52,7 +52,8 @@ impl Workspace {
         let permitted = permitted(&mut tx, case_id, caller).await?;
         let case_no = permitted.case.case_no;
         match decide(self, &mut tx, &permitted, caller, None).await? {
-            Decision::Current { head, mut tree } => {
+            Decision::Current(found) => {
+                let (head, mut tree) = *found;
                 let run = match &head.built {
                     Some(built) => tx.run_by_no(built.run_no).await?,
                     None => None,

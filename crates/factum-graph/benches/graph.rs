@@ -1,5 +1,4 @@
 //! Planning, keys, and one edit of a kept tree.
-#![expect(missing_docs, reason = "divan's entry points")]
 
 use divan::{Bencher, black_box};
 use factum_base::{DocumentId, PrincipalId, Span, TextDigest, sha256};

@@ -142,15 +142,14 @@ impl OldTree<'_> {
 
     /// What a document's change replaces among the documents; `None` where nothing differs.
     fn replacement(&self, slot: &Slot, new: Vec<Entry>) -> Result<Option<Replacement>, Missing> {
-        let old = match self.root.entries.is_empty() {
-            true => None,
-            false => {
-                let page = self.page_at(1, slot)?.page;
-                page.entries
-                    .iter()
-                    .find(|entry| entry.first() == slot)
-                    .cloned()
-            }
+        let old = if self.root.entries.is_empty() {
+            None
+        } else {
+            let page = self.page_at(1, slot)?.page;
+            page.entries
+                .iter()
+                .find(|entry| entry.first() == slot)
+                .cloned()
         };
         let unchanged = match (&old, new.first()) {
             (None, None) => true,
@@ -296,24 +295,15 @@ fn stretch_around(
 ) -> Result<Vec<Arc<Page>>, Missing> {
     let min = planner.fan_out().min;
     let mut stretch = std::collections::VecDeque::new();
-    stretch.push_back(tree.page_at(level, &replacement.first)?.page);
-    loop {
-        let Some(next) = stretch
-            .back()
-            .map(|page| tree.after(level, page))
-            .transpose()?
-            .flatten()
-        else {
-            break;
-        };
-        if next
-            .entries
-            .first()
-            .is_none_or(|entry| *entry.first() > replacement.last)
-        {
-            break;
-        }
-        stretch.push_back(next);
+    let mut touched = Some(tree.page_at(level, &replacement.first)?.page);
+    while let Some(page) = touched {
+        let next = tree.after(level, &page)?;
+        touched = next.filter(|next| {
+            next.entries
+                .first()
+                .is_some_and(|entry| *entry.first() <= replacement.last)
+        });
+        stretch.push_back(page);
     }
     let certain = |left: &Page, right: &Page| {
         let anchors: Vec<u64> = left

@@ -168,7 +168,7 @@ fn with_anchors(text: &str, spans: &[Span]) -> Vec<Segment> {
     let mut segments = Vec::with_capacity(spans.len());
     for &span in spans {
         let start = chars.clone().next().map_or(text.len(), |(byte, _)| byte);
-        if span.len() > 0 {
+        if !span.is_empty() {
             chars.nth(span.len() as usize - 1);
         }
         let end = chars.clone().next().map_or(text.len(), |(byte, _)| byte);

@@ -214,18 +214,18 @@ mod tests {
         let leaf = context().leaf_spec(&state(), Some(Span::new(0, 40)));
         insta::assert_snapshot!(leaf, @r#"{"access_revision":7,"active":true,"doc_id":"brief/ä \"1\".txt","eligible":true,"format":"factum/spec/1","kind":"leaf","principal":"ann \"q\"","segment":{"end":40,"start":0},"slot":"80000001.8","text_sha256":"327b54d04f71f2126114d9d61d4c3640ca0fc5b30878ad28416ff634a51a712d","transformation":{"generator":"leaf","z":[1,"é"]},"version":3}"#);
         insta::assert_snapshot!(key_of(&leaf), @"07a55a2550c4cf120606c18b0f7fb60216eb9d774f00b888622ffe54942c37c1");
-        let none = context().leaf_spec(
+        let ineligible = context().leaf_spec(
             &SlotState {
                 eligible: false,
                 ..state()
             },
             None,
         );
-        insta::assert_snapshot!(key_of(&none), @"f5eeb7a9efed96b6f34ec3d1ecf6c3642fc8341ebea34de842d0393f116ec149");
+        insta::assert_snapshot!(key_of(&ineligible), @"f5eeb7a9efed96b6f34ec3d1ecf6c3642fc8341ebea34de842d0393f116ec149");
         let access = node_access(&[leaf_access(&state())]);
         insta::assert_snapshot!(access, @"c2cdb537418f15088c992bc1407657f97002c1af7e96924d8967b52086b40d81");
         let reduction =
-            context().reduction_spec(Role::Root, &[key_of(&leaf), key_of(&none)], access);
+            context().reduction_spec(Role::Root, &[key_of(&leaf), key_of(&ineligible)], access);
         insta::assert_snapshot!(reduction, @r#"{"access_fingerprint":"c2cdb537418f15088c992bc1407657f97002c1af7e96924d8967b52086b40d81","children_keys":["07a55a2550c4cf120606c18b0f7fb60216eb9d774f00b888622ffe54942c37c1","f5eeb7a9efed96b6f34ec3d1ecf6c3642fc8341ebea34de842d0393f116ec149"],"format":"factum/spec/1","kind":"reduction","principal":"ann \"q\"","role":"root","transformation":{"generator":"reduction","z":[1,"é"]}}"#);
         insta::assert_snapshot!(key_of(&reduction), @"b845ed3a519e145c8f08c7651bfecd4ed9b3ef6bec4d4a9b66f9645feed52d21");
         insta::assert_snapshot!(context().digest(), @"e2a9a795c02231eaa2b65c50629d56321330531819eb4350a2e0f794bbf900c6");
@@ -244,10 +244,10 @@ mod tests {
             |s| s.slot = "80000001".parse().unwrap(),
         ];
         for change in changes {
-            let mut changed = state();
-            change(&mut changed);
+            let mut other = state();
+            change(&mut other);
             assert_ne!(
-                key_of(&context().leaf_spec(&changed, Some(Span::new(0, 40)))),
+                key_of(&context().leaf_spec(&other, Some(Span::new(0, 40)))),
                 base
             );
         }

@@ -203,7 +203,7 @@ async fn connect(path: &Path, mode: &str) -> Result<AnyPool, StoreError> {
         .max_connections(4)
         .idle_timeout(None)
         .max_lifetime(None)
-        .acquire_timeout(Duration::from_secs(60))
+        .acquire_timeout(Duration::from_mins(1))
         // A connection that can't be opened should say so at once, not after the waiting time.
         .test_before_acquire(false)
         .after_connect(|connection, _| Box::pin(async move { prepare(connection).await }));

@@ -370,7 +370,7 @@ impl<'o> Demo<'o> {
                 folder.display()
             )),
             None => {
-                self.say("\nThe workspace was temporary. Keep one with: factum demo --keep DIR")
+                self.say("\nThe workspace was temporary. Keep one with: factum demo --keep DIR");
             }
         }
     }

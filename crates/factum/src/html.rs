@@ -22,7 +22,7 @@ fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             // HTML has no control characters, and a terminal that the page is printed on obeys them.
             other if other.is_control() && !other.is_whitespace() => {
-                out.push(char::REPLACEMENT_CHARACTER)
+                out.push(char::REPLACEMENT_CHARACTER);
             }
             other => out.push(other),
         }

@@ -37,6 +37,10 @@ impl Output {
     }
 
     /// Prints a JSON document whatever was asked for.
+    #[expect(
+        clippy::unused_self,
+        reason = "an output is what commands are given to print on"
+    )]
     pub(crate) fn document(&self, format: &str, value: Value) {
         let mut document = Map::new();
         document.insert("format".to_owned(), Value::String(format.to_owned()));

@@ -518,10 +518,10 @@ pub(crate) fn history(history: &History) -> String {
     }
     out.push_str("Runs\n");
     for run in &history.runs {
-        let made = run
-            .counts
-            .map(|counts| format!("{} of {} nodes made", counts.recomputed, counts.nodes))
-            .unwrap_or_else(|| run.state.clone());
+        let made = run.counts.map_or_else(
+            || run.state.clone(),
+            |counts| format!("{} of {} nodes made", counts.recomputed, counts.nodes),
+        );
         let full = if run.full { ", full" } else { "" };
         let _ = writeln!(
             out,

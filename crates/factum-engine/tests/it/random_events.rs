@@ -35,7 +35,7 @@ fn ops() -> impl Strategy<Value = Vec<Vec<Op>>> {
 }
 
 fn text(d: u8, v: u8) -> String {
-    let lines: String = (0..u32::from(d % 5) * 3 + 1)
+    let lines: String = (0..=(u32::from(d % 5) * 3))
         .map(|n| {
             format!(
                 "In part {n} the expert of file {d} wrote about the water in room {}.\n\n",

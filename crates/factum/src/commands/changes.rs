@@ -59,14 +59,13 @@ pub(super) async fn add(args: AddArgs, context: &Context<'_>) -> Result<u8> {
     let after = args.after.map(DocumentId::new).transpose()?;
     let mut files: Vec<(DocumentId, ReadFile)> = Vec::with_capacity(args.files.len());
     for path in &args.files {
-        let doc_id = match &args.as_doc {
-            Some(name) => DocumentId::new(name.as_str())?,
-            None => {
-                let name = path
-                    .file_name()
-                    .ok_or_else(|| EngineError::FileName(path.clone()))?;
-                factum_engine::sync::document_id(Path::new(name))?
-            }
+        let doc_id = if let Some(name) = &args.as_doc {
+            DocumentId::new(name.as_str())?
+        } else {
+            let name = path
+                .file_name()
+                .ok_or_else(|| EngineError::FileName(path.clone()))?;
+            factum_engine::sync::document_id(Path::new(name))?
         };
         if files.iter().any(|(known, _)| *known == doc_id) {
             return Err(EngineError::GivenTwice(doc_id).into());
