@@ -117,20 +117,27 @@ impl Evidence {
         }
     }
 
+    /// Checks that the identity says what the parts say.
+    ///
+    /// # Errors
+    /// [`EvidenceFault::IdentityDiffers`].
+    pub fn check_identity(&self) -> Result<(), EvidenceFault> {
+        let id = &self.evidence_id;
+        let span = Span::new(self.start, self.end);
+        if id.doc_id == self.doc_id && id.version == self.version && id.span == span {
+            Ok(())
+        } else {
+            Err(EvidenceFault::IdentityDiffers(id.clone()))
+        }
+    }
+
     /// Checks everything that needs no text: identity, document, version, access.
     ///
     /// # Errors
     /// The first check that fails.
     pub fn check_state(&self, state: Option<&SlotState>) -> Result<(), EvidenceFault> {
         let id = || self.evidence_id.clone();
-        let parts = EvidenceId {
-            doc_id: self.doc_id.clone(),
-            version: self.version,
-            span: Span::new(self.start, self.end),
-        };
-        if parts != self.evidence_id {
-            return Err(EvidenceFault::IdentityDiffers(id()));
-        }
+        self.check_identity()?;
         let state = state
             .filter(|state| state.doc_id == self.doc_id)
             .ok_or_else(|| EvidenceFault::UnknownDocument(id()))?;

@@ -290,7 +290,7 @@ const fn default_leaf_claims() -> u32 {
     4
 }
 const fn default_node_claims() -> u32 {
-    24
+    16
 }
 const fn default_segment_min() -> u32 {
     2_000

@@ -21,6 +21,7 @@ pub mod scale;
 pub mod serve;
 pub mod status;
 pub mod sync;
+mod text_cache;
 pub mod transformation;
 pub mod verify;
 pub mod why;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use factum_base::{CaseId, CodePointIndex, DocumentId, NodeKey, PrincipalId};
+use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::{
     Claim, Event, EventKind, Evidence, EvidenceId, NodeResult, NodeStatus, SlotState, Verdict,
 };
@@ -151,7 +151,7 @@ impl Workspace {
                 if result.status == NodeStatus::Invalid {
                     return Ok(Served::Refused(invalid(&permitted, built.event)));
                 }
-                recheck(tx, &permitted, principal, &result).await?;
+                recheck(self, tx, &permitted, principal, &result).await?;
                 let (built_at, documents) = (built.at, built.documents);
                 Ok(Served::Current(Box::new(Summary {
                     case_id: case.case_id.clone(),
@@ -368,12 +368,13 @@ pub(crate) async fn event_reasons<'e>(
 
 /// Holds every citation against the snapshot now and its text.
 async fn recheck(
+    workspace: &Workspace,
     tx: &mut Tx,
     permitted: &Permitted,
     principal: &PrincipalId,
     result: &NodeResult,
 ) -> Result<(), EngineError> {
-    recheck_evidence(tx, permitted, principal, &result.evidence).await?;
+    recheck_evidence(workspace, tx, permitted, principal, &result.evidence).await?;
     for claim in &result.claims {
         if let Some(lost) = claim
             .evidence
@@ -391,31 +392,43 @@ async fn recheck(
 
 /// Holds evidence against the snapshot now and its texts.
 pub(crate) async fn recheck_evidence(
+    workspace: &Workspace,
     tx: &mut Tx,
     permitted: &Permitted,
     principal: &PrincipalId,
     evidence: &BTreeMap<EvidenceId, Evidence>,
 ) -> Result<(), EngineError> {
-    let cited: BTreeSet<&DocumentId> = evidence.values().map(|e| &e.doc_id).collect();
-    let doc_ids: Vec<&DocumentId> = cited.into_iter().collect();
-    let (case_no, access) = (permitted.case.case_no, permitted.access.case);
-    let documents: HashMap<DocumentId, (SlotState, String, CodePointIndex)> = tx
-        .principal_texts_of(case_no, principal.as_str(), access, &doc_ids)
-        .await?
-        .into_iter()
-        .map(|(document, text)| {
-            let index = CodePointIndex::new(&text);
-            (document.state.doc_id.clone(), (document.state, text, index))
-        })
-        .collect();
     let damaged = |fault: factum_casefile::EvidenceFault| StoreError::Damaged(fault.to_string());
+    let cited: BTreeSet<(&DocumentId, u32, TextDigest)> = evidence
+        .values()
+        .map(|one| (&one.doc_id, one.version, one.text_sha256))
+        .collect();
+    let cited: Vec<_> = cited.into_iter().collect();
+    let (case_no, access) = (permitted.case.case_no, permitted.access.case);
+    let citable = tx
+        .count_citable(case_no, principal.as_str(), access, &cited)
+        .await?;
+    if citable != cited.len() as u64 {
+        // Something is not as it should be: find out what.
+        let doc_ids: Vec<&DocumentId> = cited.iter().map(|(doc_id, ..)| *doc_id).collect();
+        let states: HashMap<DocumentId, SlotState> = tx
+            .principal_documents_of(case_no, principal.as_str(), access, &doc_ids)
+            .await?
+            .into_iter()
+            .map(|document| (document.state.doc_id.clone(), document.state))
+            .collect();
+        for one in evidence.values() {
+            one.check_state(states.get(&one.doc_id)).map_err(damaged)?;
+        }
+        return Err(StoreError::Damaged("a citation does not hold".to_owned()).into());
+    }
+    let digests = cited.iter().map(|(.., digest)| *digest);
+    let texts = workspace.texts.texts(tx, digests).await?;
     for one in evidence.values() {
-        let found = documents.get(&one.doc_id);
-        // The text in hand has the digest that the snapshot names, and the evidence names the same.
-        one.check_state(found.map(|(state, ..)| state))
-            .map_err(damaged)?;
-        if let Some((_, text, index)) = found {
-            one.check_quote_with(text, index).map_err(damaged)?;
+        one.check_identity().map_err(damaged)?;
+        if let Some(found) = texts.get(&one.text_sha256) {
+            one.check_quote_with(&found.text, &found.index)
+                .map_err(damaged)?;
         }
     }
     Ok(())

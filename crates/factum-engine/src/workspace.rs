@@ -11,6 +11,7 @@ use factum_store::Repository;
 use crate::error::EngineError;
 use crate::permission::require_owner;
 use crate::profile_shelf::ProfileShelf;
+use crate::text_cache::TextCache;
 use crate::transformation::Generator;
 
 /// The principal that owns every workspace: it alone may change one.
@@ -29,6 +30,7 @@ pub struct Workspace {
     pub(crate) clock: Clock,
     folder: PathBuf,
     profiles: Arc<ProfileShelf>,
+    pub(crate) texts: Arc<TextCache>,
 }
 
 impl Workspace {
@@ -49,6 +51,7 @@ impl Workspace {
             clock,
             folder: folder.to_owned(),
             profiles: Arc::default(),
+            texts: Arc::default(),
         })
     }
 
@@ -68,6 +71,7 @@ impl Workspace {
             clock,
             folder: folder.to_owned(),
             profiles: Arc::default(),
+            texts: Arc::default(),
         })
     }
 

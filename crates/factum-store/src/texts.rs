@@ -32,7 +32,7 @@ impl BlobKind {
 }
 
 /// Bytes as the text of a digest.
-pub(crate) fn verified_text(digest: &TextDigest, bytes: Vec<u8>) -> Result<String, StoreError> {
+fn verified_text(digest: &TextDigest, bytes: Vec<u8>) -> Result<String, StoreError> {
     if TextDigest::of(&bytes) != *digest {
         return Err(damaged(format!("text {digest} has another digest")));
     }

@@ -2,7 +2,8 @@
 //!
 //! D. R. Radev, H. Jing, M. Styś and D. Tam, *Centroid-based summarization of multiple documents*,
 //! Information Processing & Management 40 (2004), 919-938: the score of a text is the cosine of its
-//! tf-idf vector and the centroid of all vectors. It is linear in the words, where LexRank is quadratic
+//! tf-idf vector and the centroid of the others (a text does not vote for itself, else one that has
+//! nothing in common with the rest would win by its rare words). It is linear in the words, where LexRank is quadratic
 //! in the texts; a reduction compares the best claims of hundreds of documents, on every level.
 
 use super::salience::{parts_per_million, postings};
@@ -15,7 +16,7 @@ pub fn centrality(texts: &[&str]) -> Vec<u32> {
     for posting in &postings {
         let weight: f64 = posting.iter().map(|(_, weight)| weight).sum();
         for &(at, own) in posting {
-            shared[at] += own * weight;
+            shared[at] += own * (weight - own);
             squares[at] += own * own;
         }
     }

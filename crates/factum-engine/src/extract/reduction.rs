@@ -159,14 +159,14 @@ mod tests {
         let profile = Profile::built_in("narrative").unwrap();
         let children: Vec<NodeResult> = (0..12).map(|n| child(n, 9)).collect();
         let result = reduce(&profile, &children.iter().collect::<Vec<_>>());
-        assert_eq!(result.claims.len(), 24);
+        assert_eq!(result.claims.len(), 16);
         for doc in 0..12 {
             let own = result
                 .claims
                 .iter()
                 .filter(|c| document_of(c) == format!("{doc:03}"))
                 .count();
-            assert_eq!(own, 2, "document {doc}");
+            assert!(own >= 1, "document {doc}");
         }
     }
 

@@ -192,6 +192,13 @@ fn each_term(sentence: &str, mut visit: impl FnMut(&str)) {
 }
 
 fn each_word(sentence: &str, term: &mut String, visit: &mut impl FnMut(&str)) {
+    if sentence.is_ascii() {
+        for word in ascii_words(sentence) {
+            lower_into(word, term);
+            visit(term);
+        }
+        return;
+    }
     let mut run: Option<(usize, char)> = None;
     for (start, word) in sentence.unicode_word_indices() {
         if !word.starts_with(is_unspaced) {
@@ -210,6 +217,40 @@ fn each_word(sentence: &str, term: &mut String, visit: &mut impl FnMut(&str)) {
             }
             run = Some((start + offset + c.len_utf8(), c));
         }
+    }
+}
+
+/// The words of UAX #29 in ASCII text, several times quicker than the rules for all of Unicode.
+fn ascii_words(text: &str) -> impl Iterator<Item = &str> {
+    let bytes = text.as_bytes();
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let start = at + bytes[at..].iter().position(|&byte| is_word(byte))?;
+            let mut end = start + 1;
+            while end < bytes.len() && (is_word(bytes[end]) || joins(bytes, end)) {
+                end += 1;
+            }
+            at = end;
+            // A run of low lines is no word.
+            if bytes[start..end].iter().any(u8::is_ascii_alphanumeric) {
+                return text.get(start..end);
+            }
+        }
+    })
+}
+
+/// The mark at `at` stands within a word or number: UAX #29, rules WB6, WB7, WB11 and WB12.
+fn joins(bytes: &[u8], at: usize) -> bool {
+    let (before, after) = (bytes[at - 1], bytes.get(at + 1).copied().unwrap_or(b' '));
+    let letters = before.is_ascii_alphabetic() && after.is_ascii_alphabetic();
+    let digits = before.is_ascii_digit() && after.is_ascii_digit();
+    match bytes[at] {
+        b'.' | b'\'' => letters || digits,
+        b':' => letters,
+        b',' | b';' => digits,
+        _ => false,
     }
 }
 
@@ -342,6 +383,15 @@ mod tests {
             .into_iter()
             .map(|at| &text[sentences[at].bytes.clone()])
             .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn ascii_words_are_those_of_unicode(text in "[ -~\t\r\n]{0,60}|[a-c1-3_.',:; -]{0,30}") {
+            let ours: Vec<&str> = ascii_words(&text).collect();
+            let theirs: Vec<&str> = text.unicode_words().collect();
+            prop_assert_eq!(ours, theirs);
+        }
     }
 
     #[test]
