@@ -264,17 +264,19 @@ async fn describe(
 ) -> Result<(), EngineError> {
     invalidation.previous_root_key = previous;
     invalidation.current_root_key = Some(tree.root);
-    let Some(previous) = previous else {
-        invalidation.node_count = nodes;
-        return Ok(());
-    };
-    if let Some(stored) = tx.result(case_no, &previous, None).await? {
+    if let Some(previous) = previous
+        && let Some(stored) = tx.result(case_no, &previous, None).await?
+    {
         invalidation.previous_status = Some(stored.result.status);
     }
-    if previous == tree.root {
+    if previous == Some(tree.root) {
         return Ok(());
     }
-    let found = tree_difference(tx, case_no, &mut tree.cache, Some(previous), tree.root).await?;
+    if previous.is_none() && nodes > MOST_NAMED as u64 {
+        invalidation.node_count = nodes;
+        return Ok(());
+    }
+    let found = tree_difference(tx, case_no, &mut tree.cache, previous, tree.root).await?;
     invalidation.node_count = found.new.len() as u64;
     if found.new.len() <= MOST_NAMED {
         invalidation.nodes = found.new.into_iter().map(|node| node.name).collect();
@@ -354,9 +356,11 @@ impl Job<'_> {
         tx.close().await?;
         let mut tx = self.workspace.repository.write().await?;
         let run = self.open_run(&mut tx).await?;
-        tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.number, &made)
+        let scope = run.scope.unwrap_or(0);
+        let made = tx
+            .put_results(self.case_no(), scope, run.number, &made)
             .await?;
-        let report = self.close_run(&mut tx, run, todo.len() as u64).await?;
+        let report = self.close_run(&mut tx, run, made).await?;
         tx.commit().await?;
         Ok(report)
     }
@@ -373,7 +377,7 @@ impl Job<'_> {
         let run = self.open_run(&mut tx).await?;
         tx.commit().await?;
         let mut pending = Pending::new();
-        let mut done = 0;
+        let (mut done, mut new) = (0, 0);
         for group in todo.chunks(GROUP) {
             if watcher.stop() {
                 return Err(EngineError::Interrupted);
@@ -388,14 +392,17 @@ impl Job<'_> {
                 .await?;
             tx.close().await?;
             let mut tx = self.workspace.repository.write().await?;
-            tx.put_results(self.case_no(), run.scope.unwrap_or(0), run.number, &made)
+            // Another build may have been quicker: what it made counts as reused here.
+            let scope = run.scope.unwrap_or(0);
+            new += tx
+                .put_results(self.case_no(), scope, run.number, &made)
                 .await?;
             tx.commit().await?;
             done += group.len() as u64;
             watcher.progress(done, all);
         }
         let mut tx = self.workspace.repository.write().await?;
-        let report = self.close_run(&mut tx, run, all).await?;
+        let report = self.close_run(&mut tx, run, new).await?;
         tx.commit().await?;
         Ok(Some(report))
     }
@@ -412,15 +419,24 @@ impl Job<'_> {
             tx.put_segments(digest, &rule, segments).await?;
         }
         let generator = self.options.generator.name();
-        let head = Head {
-            generator: generator.to_owned(),
-            context: self.context.digest(),
-            planned_root: self.tree.root,
-            planned_event: case.last_event,
-            access_revision: case.access_revision,
-            built: None,
-        };
-        tx.save_planned(case.case_no, self.principal, &head).await?;
+        // What was planned from later events stays, if another build was quicker.
+        let known = tx
+            .head(case.case_no, self.principal, Some(generator))
+            .await?;
+        if known
+            .as_ref()
+            .is_none_or(|known| known.planned_event <= case.last_event)
+        {
+            let head = Head {
+                generator: generator.to_owned(),
+                context: self.context.digest(),
+                planned_root: self.tree.root,
+                planned_event: case.last_event,
+                access_revision: case.access_revision,
+                built: known.and_then(|known| known.built),
+            };
+            tx.save_head(case.case_no, self.principal, &head).await?;
+        }
         let run = NewRun {
             case_no: case.case_no,
             principal: self.principal.clone(),
@@ -484,13 +500,20 @@ impl Job<'_> {
             at: now,
             documents: documents.into(),
         };
-        tx.save_built(
-            case.case_no,
-            self.principal,
-            self.options.generator.name(),
-            &built,
-        )
-        .await?;
+        let generator = self.options.generator.name();
+        let known = tx
+            .head(case.case_no, self.principal, Some(generator))
+            .await?;
+        if let Some(mut head) = known {
+            if head
+                .built
+                .as_ref()
+                .is_none_or(|known| known.event <= built.event)
+            {
+                head.built = Some(built);
+                tx.save_head(case.case_no, self.principal, &head).await?;
+            }
+        }
         Ok(report)
     }
 

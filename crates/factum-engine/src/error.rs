@@ -147,7 +147,14 @@ impl EngineError {
             Self::Overtaken(_) | Self::Store(_) | Self::Json(_) | Self::Worker(_) => {
                 ErrorKind::Failed
             }
-            Self::Io { source, .. } if source.kind() != std::io::ErrorKind::NotFound => {
+            Self::Io { source, .. }
+                if !matches!(
+                    source.kind(),
+                    std::io::ErrorKind::NotFound
+                        | std::io::ErrorKind::IsADirectory
+                        | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
                 ErrorKind::Failed
             }
             _ => ErrorKind::BadInput,
@@ -196,6 +203,9 @@ impl EngineError {
             }
             Self::Store(StoreError::Busy) => {
                 "wait for the other command, then run this one again".to_owned()
+            }
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
+                "give a folder; `factum add` takes files".to_owned()
             }
             Self::Interrupted | Self::Overtaken(_) => {
                 "run the same command again to go on".to_owned()

@@ -108,7 +108,8 @@ impl Workspace {
             }
         }
         // The same checks as for a summary: each citation against the snapshot now.
-        crate::serve::recheck_evidence(self, &mut tx, &permitted, principal, &facts.evidence).await?;
+        crate::serve::recheck_evidence(self, &mut tx, &permitted, principal, &facts.evidence)
+            .await?;
         let contradictions = facts.contradictions(&profile);
         Ok(Ok(Ledger {
             case_id: case.case_id.clone(),

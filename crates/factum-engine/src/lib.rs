@@ -24,6 +24,7 @@ pub mod sync;
 mod text_cache;
 pub mod transformation;
 pub mod verify;
+mod verify_stored;
 pub mod why;
 pub mod workspace;
 

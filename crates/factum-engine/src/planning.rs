@@ -9,7 +9,7 @@ use factum_graph::{
     Change, DocumentInput, Entry, Page, PageCache, Planner, Segment, SpecContext, advance,
     cut_segments,
 };
-use factum_store::{Head, PrincipalDocument, Tx};
+use factum_store::{Head, PrincipalDocument, StoreError, Tx};
 
 use crate::error::EngineError;
 use crate::permission::Permitted;
@@ -69,6 +69,12 @@ impl PlanFor<'_> {
     ) -> Result<CurrentTree, EngineError> {
         let case = &self.permitted.case;
         let kept = head.filter(|head| head.context == self.context.digest());
+        if head.is_some_and(|head| head.planned_event > case.last_event) {
+            return Err(StoreError::Damaged(
+                "a head is ahead of its case file's events".to_owned(),
+            )
+            .into());
+        }
         let Some(head) = kept else {
             return self.plan_from_scratch(tx).await;
         };

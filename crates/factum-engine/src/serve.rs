@@ -333,6 +333,12 @@ pub(crate) async fn event_reasons<'e>(
         if !granted {
             if event.kind.principal().is_some() {
                 reasons.push(reason("access", None, "access changed".to_owned()));
+            } else if matches!(event.kind, EventKind::Moved { .. }) {
+                reasons.push(reason(
+                    "moved",
+                    None,
+                    "the order of documents changed".to_owned(),
+                ));
             }
             continue;
         }

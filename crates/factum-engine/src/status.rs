@@ -19,7 +19,7 @@ pub struct CaseLine {
     pub profile: String,
     /// Its latest event.
     pub event: u64,
-    /// CURRENT, STALE or ABSENT for the caller.
+    /// CURRENT, STALE or ABSENT for the caller; `PROFILE?` where the profile can't be read.
     pub summary: String,
 }
 
@@ -68,7 +68,12 @@ impl Workspace {
                 continue;
             }
             let permitted = crate::permission::Permitted { case, access };
-            let (summary, _, _) = self.standing(&mut tx, &permitted, caller).await?;
+            // One profile that can't be read must not hide the other case files.
+            let summary = match self.standing(&mut tx, &permitted, caller).await {
+                Ok((summary, ..)) => summary,
+                Err(EngineError::Profile(_)) => "PROFILE?".to_owned(),
+                Err(other) => return Err(other),
+            };
             lines.push(line(&permitted, summary));
         }
         Ok(lines)

@@ -216,6 +216,10 @@ fn read_folder(folder: &Path) -> Result<Folder, EngineError> {
     let root = folder
         .canonicalize()
         .map_err(|e| EngineError::io(folder, e))?;
+    if !root.is_dir() {
+        let source = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+        return Err(EngineError::io(folder, source));
+    }
     let mut paths: BTreeMap<DocumentId, PathBuf> = BTreeMap::new();
     // Hidden files and folders are left out, as version control and editors keep their own things there.
     let visible = |entry: &walkdir::DirEntry| {

@@ -74,7 +74,9 @@ impl Kept {
             self.order.push_back(digest);
         }
         while self.bytes > CAPACITY {
-            let Some(oldest) = self.order.pop_front() else { break };
+            let Some(oldest) = self.order.pop_front() else {
+                break;
+            };
             if let Some(gone) = self.texts.remove(&oldest) {
                 self.bytes -= gone.text.len();
             }

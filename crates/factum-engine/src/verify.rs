@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::error::EngineError;
 use crate::export::{readable_run, require_visible, run_file};
 use crate::permission::{Permitted, is_owner, permitted};
+use crate::verify_stored::verify_documents;
 use crate::workspace::{OWNER, Workspace};
 
 /// What verification found.
@@ -74,18 +75,34 @@ impl Workspace {
             principals = tx.principals_with_heads(case_no).await?;
         }
         for principal in principals {
-            let Some(head) = tx.head(case_no, &principal, None).await? else {
+            let head = match tx.head(case_no, &principal, None).await {
+                Ok(head) => head,
+                Err(error) => {
+                    out.add("damaged-record", "head", error.to_string());
+                    continue;
+                }
+            };
+            let Some((built, ahead)) = head.and_then(|head| {
+                let ahead = head.planned_event > permitted.case.last_event;
+                head.built.map(|built| (built, ahead))
+            }) else {
                 continue;
             };
-            let Some(built) = head.built else { continue };
+            if ahead {
+                out.add(
+                    "head",
+                    principal.as_str(),
+                    "the head is ahead of the events".to_owned(),
+                );
+            }
             match tx.run_by_no(built.run_no).await? {
                 Some(run) => {
                     self.verify_one(&mut tx, &run.run_id, caller, &mut out)
-                        .await?;
+                        .await?
                 }
                 None => out.add(
                     "run",
-                    &principal.to_string(),
+                    principal.as_str(),
                     "the run of its head is gone".to_owned(),
                 ),
             }
@@ -202,8 +219,11 @@ impl Workspace {
                 "the case file's latest event is not the end of its chain".to_owned(),
             );
         }
-        // The owner's snapshot by the plain fold, against the tables that serving reads.
         let events: Vec<Event> = stored.into_iter().map(|(event, _)| event).collect();
+        let profile = self.profile(&case.profile).ok();
+        let rule = profile.as_ref().map(|profile| &profile.segments);
+        verify_documents(tx, case, &events, rule, out).await?;
+        // The owner's snapshot by the plain fold, against the tables that serving reads.
         let mut principals = tx.principals_with_heads(case.case_no).await?;
         principals.push(PrincipalId::new(OWNER)?);
         for principal in principals {
@@ -259,7 +279,7 @@ impl Workspace {
 }
 
 impl Verification {
-    fn add(&mut self, class: &str, place: &str, message: String) {
+    pub(crate) fn add(&mut self, class: &str, place: &str, message: String) {
         self.findings.push(StoredFinding {
             run_id: None,
             class: class.to_owned(),

@@ -43,4 +43,5 @@ CREATE TABLE heads (
     case_no BIGINT NOT NULL, principal TEXT NOT NULL, generator TEXT NOT NULL, context BYTEA NOT NULL,
     planned_root BYTEA NOT NULL, planned_event BIGINT NOT NULL, access_revision BIGINT NOT NULL,
     built_root BYTEA, built_event BIGINT, built_context BYTEA, built_run BIGINT, built_at BIGINT, built_documents BIGINT,
+    digest BYTEA NOT NULL,
     PRIMARY KEY (case_no, principal, generator));

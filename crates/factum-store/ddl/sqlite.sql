@@ -43,4 +43,5 @@ CREATE TABLE heads (
     case_no INTEGER NOT NULL, principal TEXT NOT NULL, generator TEXT NOT NULL, context BLOB NOT NULL,
     planned_root BLOB NOT NULL, planned_event INTEGER NOT NULL, access_revision INTEGER NOT NULL,
     built_root BLOB, built_event INTEGER, built_context BLOB, built_run INTEGER, built_at INTEGER, built_documents INTEGER,
+    digest BLOB NOT NULL,
     PRIMARY KEY (case_no, principal, generator));

@@ -165,7 +165,7 @@ impl Tx {
         after: u64,
     ) -> Result<Vec<(Event, ChainDigest)>, StoreError> {
         let rows = sqlx::query(
-            "SELECT number, body, chain FROM events WHERE case_no = $1 AND number > $2 ORDER BY number",
+            "SELECT number, body, chain, at FROM events WHERE case_no = $1 AND number > $2 ORDER BY number",
         )
         .bind(case_no)
         .bind(signed(after))
@@ -181,6 +181,9 @@ impl Tx {
                         "event {number} says it is {}",
                         event.number
                     )));
+                }
+                if event.at != row.int(3)? {
+                    return Err(damaged(format!("event {number} has two times")));
                 }
                 Ok((event, row.digest(2)?))
             })

@@ -23,6 +23,8 @@ pub struct DocumentRow {
     pub version: u32,
     /// Digest of that version's text layer.
     pub text_sha256: TextDigest,
+    /// Its code points.
+    pub chars: u32,
 }
 
 /// A document as a principal meets it.
@@ -103,6 +105,7 @@ fn read_document<R: Columns>(row: &R) -> Result<DocumentRow, StoreError> {
         active: row.flag(3)?,
         version: row.small(4)?,
         text_sha256: row.digest(5)?,
+        chars: row.small(6)?,
     })
 }
 
@@ -142,7 +145,7 @@ impl Tx {
     /// The database can't be read.
     pub async fn documents(&mut self, case_no: i64) -> Result<Vec<DocumentRow>, StoreError> {
         let rows = sqlx::query(
-            "SELECT doc_no, doc_id, slot, active, version, text_sha256 FROM documents \
+            "SELECT doc_no, doc_id, slot, active, version, text_sha256, chars FROM documents \
              WHERE case_no = $1 ORDER BY slot",
         )
         .bind(case_no)
@@ -161,7 +164,7 @@ impl Tx {
         doc_id: &DocumentId,
     ) -> Result<Option<DocumentRow>, StoreError> {
         let row = sqlx::query(
-            "SELECT doc_no, doc_id, slot, active, version, text_sha256 FROM documents \
+            "SELECT doc_no, doc_id, slot, active, version, text_sha256, chars FROM documents \
              WHERE case_no = $1 AND doc_id = $2",
         )
         .bind(case_no)
@@ -294,7 +297,9 @@ impl Tx {
             let any: Vec<String> = (0..chunk.len()).map(one).collect();
             // The list of ids is what the index is looked up by; the alternatives alone would make the
             // database walk the case file.
-            let ids: Vec<String> = (0..chunk.len()).map(|n| format!("${}", 4 + 3 * n)).collect();
+            let ids: Vec<String> = (0..chunk.len())
+                .map(|n| format!("${}", 4 + 3 * n))
+                .collect();
             // A granted document is not frozen, so its row's own version is the one that counts.
             let sql = format!(
                 "SELECT COUNT(*) FROM documents d \

@@ -33,6 +33,9 @@ pub enum StoreError {
     /// The file or folder can't be opened.
     #[error("the database can't be opened: {0}")]
     CantOpen(String),
+    /// The disk did not do what was asked of it.
+    #[error("the disk failed: {0}")]
+    Disk(String),
     /// Another process held the database for longer than the waiting time.
     #[error("another process keeps the database locked")]
     Busy,
@@ -50,11 +53,17 @@ impl From<sqlx::Error> for StoreError {
             }
             _ => None,
         };
+        // Writing, syncing and truncating fail where there is no room; these are SQLite's extended
+        // codes for that: IOERR_WRITE, IOERR_FSYNC, IOERR_TRUNCATE, IOERR_SHMSIZE.
+        if matches!(code, Some(778 | 1034 | 1546 | 4874)) {
+            return Self::Full;
+        }
         // SQLite's primary result code is the low byte of the extended one.
         match code.map(|code| code & 0xff) {
             Some(5 | 6) => Self::Busy,
             Some(8) => Self::ReadOnly,
-            Some(10 | 13) => Self::Full,
+            Some(10) => Self::Disk(error.to_string()),
+            Some(13) => Self::Full,
             Some(11) => Self::Damaged(format!("SQLite reports {error}")),
             Some(26) => Self::Damaged("the file is not a database".to_owned()),
             Some(14) => Self::CantOpen(error.to_string()),

@@ -23,6 +23,7 @@ pub struct StoredResult {
 }
 
 const ROWS_PER_STATEMENT: usize = 100;
+const ROWS_READ: usize = 500;
 
 /// `($1, $2), ($3, $4)` for `rows` rows of `columns` columns.
 fn value_rows(rows: usize, columns: usize) -> String {
@@ -174,7 +175,7 @@ impl Tx {
         Ok(found)
     }
 
-    /// Keeps results; one that is there already stays as it is.
+    /// Keeps results; one that is there already stays as it is. Gives the number of new ones.
     ///
     /// # Errors
     /// The database can't be written.
@@ -184,7 +185,8 @@ impl Tx {
         scope: i64,
         run_no: i64,
         results: &[(NodeKey, Arc<NodeResult>)],
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
+        let mut inserted = 0;
         for chunk in results.chunks(ROWS_PER_STATEMENT) {
             let sql = format!(
                 "INSERT INTO results (case_no, key, scope, run_no, body, digest) VALUES {} \
@@ -203,9 +205,9 @@ impl Tx {
                     .bind(body)
                     .bind(digest.as_bytes().to_vec());
             }
-            query.execute(self.connection()).await?;
+            inserted += query.execute(self.connection()).await?.rows_affected();
         }
-        Ok(())
+        Ok(inserted)
     }
 
     /// The result of a node, verified: of the given scope, or of any where `scope` is `None` (results
@@ -317,39 +319,36 @@ impl Tx {
     /// The database can't be read.
     pub async fn damaged_records(&mut self, case_no: i64) -> Result<Vec<String>, StoreError> {
         let mut findings = Vec::new();
-        for (table, what) in [("results", "result"), ("pages", "page")] {
-            let mut after: Vec<u8> = Vec::new();
+        for (select, what) in [
+            ("SELECT key, body, digest, scope FROM results", "result"),
+            ("SELECT key, body, digest, 0 FROM pages", "page"),
+        ] {
+            let (scope, order) = if what == "result" {
+                ("scope", "key, scope")
+            } else {
+                ("0", "key")
+            };
+            let (mut after, mut after_scope): (Vec<u8>, i64) = (Vec::new(), -1);
             loop {
                 let sql = format!(
-                    "SELECT key, body, digest FROM {table} WHERE case_no = $1 AND key > $2 ORDER BY key LIMIT 500"
+                    "{select} WHERE case_no = $1 AND (key > $2 OR (key = $2 AND {scope} > $3)) \
+                     ORDER BY {order} LIMIT {ROWS_READ}"
                 );
                 let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
                     .bind(case_no)
                     .bind(&after[..])
+                    .bind(after_scope)
                     .fetch_all(self.connection())
                     .await?;
                 for row in &rows {
-                    let Ok(key) = row.digest::<factum_base::digest::kind::NodeSpec>(0) else {
-                        findings.push(format!("a {what} has a key of the wrong length"));
-                        continue;
-                    };
-                    let body = row.blob(1)?;
-                    let outcome = match table {
-                        "results" => row
-                            .digest(2)
-                            .and_then(|d| read_result(&key, &body, d))
-                            .map(|_| ()),
-                        _ => row
-                            .digest(2)
-                            .and_then(|d| read_page(&key, &body, d))
-                            .map(|_| ()),
-                    };
-                    if let Err(error) = outcome {
+                    if let Err(error) = check_record(row, what) {
                         findings.push(error.to_string());
                     }
                 }
                 match rows.last() {
-                    Some(last) if rows.len() == 500 => after = last.blob(0)?,
+                    Some(last) if rows.len() == ROWS_READ => {
+                        (after, after_scope) = (last.blob(0)?, last.int(3)?);
+                    }
                     _ => break,
                 }
             }
@@ -367,6 +366,15 @@ impl Tx {
             .fetch_optional(self.connection())
             .await?;
         Ok(row.is_some())
+    }
+}
+
+fn check_record(row: &sqlx::any::AnyRow, what: &str) -> Result<(), StoreError> {
+    let key: NodeKey = row.digest(0)?;
+    if what == "result" {
+        read_result(&key, &row.blob(1)?, row.digest(2)?).map(|_| ())
+    } else {
+        read_page(&key, &row.blob(1)?, row.digest(2)?).map(|_| ())
     }
 }
 

@@ -48,6 +48,27 @@ impl Repository {
         if path.exists() {
             return Err(StoreError::Exists(path.to_owned()));
         }
+        // Made beside its place and moved there whole: what failed half way must not look like a
+        // database.
+        let making = path.with_extension("db.new");
+        let remove = || {
+            for suffix in ["", "-wal", "-shm", "-journal"] {
+                let mut name = making.clone().into_os_string();
+                name.push(suffix);
+                let _ = std::fs::remove_file(name);
+            }
+        };
+        remove();
+        let made = Self::make(&making).await;
+        if let Err(error) = made {
+            remove();
+            return Err(error);
+        }
+        std::fs::rename(&making, path).map_err(|error| StoreError::CantOpen(error.to_string()))?;
+        Self::open(path).await
+    }
+
+    async fn make(path: &Path) -> Result<(), StoreError> {
         let repository = Self {
             pool: connect(path, "rwc").await?,
             path: path.to_owned(),
@@ -59,7 +80,8 @@ impl Repository {
             .execute(tx.connection())
             .await?;
         tx.commit().await?;
-        Ok(repository)
+        repository.close().await;
+        Ok(())
     }
 
     /// Opens an existing database file.

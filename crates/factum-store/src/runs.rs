@@ -1,6 +1,7 @@
 //! Runs (one build each) and heads (what a principal's summary is built from, and what it should be).
 
-use factum_base::{NodeKey, PrincipalId, SpecPartDigest};
+use factum_base::digest::kind;
+use factum_base::{BodyDigest, NodeKey, PrincipalId, SpecPartDigest};
 
 use crate::error::{StoreError, damaged};
 use crate::repository::Tx;
@@ -83,7 +84,7 @@ pub struct Built {
 const RUN_COLUMNS: &str = "run_no, run_id, case_no, principal, generator, profile, context, event, root, \
     scope, started_at, finished_at, summary";
 const HEAD_COLUMNS: &str = "generator, context, planned_root, planned_event, access_revision, built_root, \
-    built_event, built_context, built_run, built_at, built_documents";
+    built_event, built_context, built_run, built_at, built_documents, digest";
 
 fn read_run<R: Columns>(row: &R, summary: Option<String>) -> Result<RunRow, StoreError> {
     let scope = row.int(9)?;
@@ -274,64 +275,78 @@ impl Tx {
             .bind(generator.unwrap_or(""))
             .fetch_optional(self.connection())
             .await?;
-        row.as_ref().map(head_of).transpose()
+        row.map(|row| {
+            let head = head_of(&row)?;
+            if row.digest::<kind::Body>(11)? == head_digest(case_no, principal, &head) {
+                Ok(head)
+            } else {
+                Err(damaged(format!(
+                    "the head of {principal} does not match its digest"
+                )))
+            }
+        })
+        .transpose()
     }
 
-    /// Records how far the kept tree is, unless it is further already.
+    /// Writes a head whole. Read it in the same write transaction first, so that nothing newer is lost.
     ///
     /// # Errors
     /// The database can't be written.
-    pub async fn save_planned(
+    pub async fn save_head(
         &mut self,
         case_no: i64,
         principal: &PrincipalId,
         head: &Head,
     ) -> Result<(), StoreError> {
+        let built = head.built.as_ref();
         sqlx::query(
             "INSERT INTO heads (case_no, principal, generator, context, planned_root, planned_event, \
-             access_revision) VALUES ($1, $2, $3, $4, $5, $6, $7) \
+             access_revision, built_root, built_event, built_context, built_run, built_at, \
+             built_documents, digest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
              ON CONFLICT (case_no, principal, generator) DO UPDATE SET context = $4, planned_root = $5, \
-             planned_event = $6, access_revision = $7 WHERE heads.planned_event <= $6",
+             planned_event = $6, access_revision = $7, built_root = $8, built_event = $9, \
+             built_context = $10, built_run = $11, built_at = $12, built_documents = $13, digest = $14",
         )
         .bind(case_no)
         .bind(principal.as_str())
         .bind(head.generator.as_str())
-        .bind(&head.context.as_bytes()[..])
-        .bind(&head.planned_root.as_bytes()[..])
+        .bind(head.context.as_bytes().to_vec())
+        .bind(head.planned_root.as_bytes().to_vec())
         .bind(signed(head.planned_event))
         .bind(signed(head.access_revision))
+        .bind(built.map(|built| built.root.as_bytes().to_vec()))
+        .bind(built.map(|built| signed(built.event)))
+        .bind(built.map(|built| built.context.as_bytes().to_vec()))
+        .bind(built.map(|built| built.run_no))
+        .bind(built.map(|built| built.at))
+        .bind(built.map(|built| signed(built.documents)))
+        .bind(head_digest(case_no, principal, head).as_bytes().to_vec())
         .execute(self.connection())
         .await?;
         Ok(())
     }
+}
 
-    /// Records what is built, unless something newer is.
-    ///
-    /// # Errors
-    /// The database can't be written.
-    pub async fn save_built(
-        &mut self,
-        case_no: i64,
-        principal: &PrincipalId,
-        generator: &str,
-        built: &Built,
-    ) -> Result<(), StoreError> {
-        sqlx::query(
-            "UPDATE heads SET built_root = $4, built_event = $5, built_context = $6, built_run = $7, \
-             built_at = $8, built_documents = $9 WHERE case_no = $1 AND principal = $2 AND generator = $3 \
-             AND (built_event IS NULL OR built_event <= $5)",
-        )
-        .bind(case_no)
-        .bind(principal.as_str())
-        .bind(generator)
-        .bind(&built.root.as_bytes()[..])
-        .bind(signed(built.event))
-        .bind(&built.context.as_bytes()[..])
-        .bind(built.run_no)
-        .bind(built.at)
-        .bind(signed(built.documents))
-        .execute(self.connection())
-        .await?;
-        Ok(())
+/// Covers all of a head: a flipped bit in how far the tree is kept would hide events.
+fn head_digest(case_no: i64, principal: &PrincipalId, head: &Head) -> BodyDigest {
+    let number = |value: i64| value.to_be_bytes();
+    let mut parts: Vec<Vec<u8>> = vec![
+        number(case_no).to_vec(),
+        principal.as_str().as_bytes().to_vec(),
+        head.generator.as_bytes().to_vec(),
+        head.context.as_bytes().to_vec(),
+        head.planned_root.as_bytes().to_vec(),
+        number(signed(head.planned_event)).to_vec(),
+        number(signed(head.access_revision)).to_vec(),
+    ];
+    if let Some(built) = &head.built {
+        parts.push(built.root.as_bytes().to_vec());
+        parts.push(number(signed(built.event)).to_vec());
+        parts.push(built.context.as_bytes().to_vec());
+        parts.push(number(built.run_no).to_vec());
+        parts.push(number(built.at).to_vec());
+        parts.push(number(signed(built.documents)).to_vec());
     }
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    BodyDigest::tagged("factum/head/1", &parts)
 }

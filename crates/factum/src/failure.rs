@@ -6,7 +6,7 @@ use factum_base::IdError;
 use factum_engine::{EngineError, ErrorKind};
 use serde_json::json;
 
-use crate::output::Output;
+use crate::output::{Output, warn};
 
 /// An error of the command line itself.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> u8 {
 
 /// Tells the person watching what is wrong and what can be done.
 pub(crate) fn tell(message: &str, hint: Option<&str>) {
-    eprintln!("factum: {}", message.trim_end());
+    warn(&format!("factum: {}", message.trim_end()));
     if let Some(hint) = hint {
-        eprintln!("hint: {hint}");
+        warn(&format!("hint: {hint}"));
     }
 }
 

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("factum: can't start: {error}");
+            output::warn(&format!("factum: can't start: {error}"));
             return ExitCode::FAILURE;
         }
     };

@@ -64,7 +64,7 @@ impl Output {
     /// A line for the person watching.
     pub(crate) fn note(&self, line: &str) {
         if self.json {
-            eprintln!("{line}");
+            warn(line);
         } else {
             write_out(&format!("{line}\n"));
         }
@@ -76,4 +76,9 @@ fn write_out(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
+}
+
+/// A line for the person watching, on stderr. Where that can't be written, there is no one to tell.
+pub(crate) fn warn(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

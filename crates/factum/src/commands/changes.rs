@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Context, case_id, clock};
 use crate::cli::{AddArgs, CaseCommand};
 use crate::failure::Usage;
-use crate::output::Output;
+use crate::output::{Output, warn};
 use crate::text::clean;
 
 pub(super) async fn init(folder: &Path, principal: &PrincipalId, output: &Output) -> Result<u8> {
@@ -115,13 +115,13 @@ pub(super) async fn sync(case: &str, folder: &Path, context: &Context<'_>) -> Re
         .output
         .result("factum/sync/1", &value, || sync_text(case, &report))?;
     for refused in &report.refused {
-        eprintln!(
+        warn(&format!(
             "factum: {} was not read: {} ({})",
             clean(&refused.path),
             refused.message,
             refused.kind
-        );
-        eprintln!("hint: {}", refused.hint);
+        ));
+        warn(&format!("hint: {}", refused.hint));
     }
     Ok(if report.refused.is_empty() { 0 } else { 3 })
 }

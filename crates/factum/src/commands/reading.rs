@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Context, case_id};
 use crate::cli::Format;
+use crate::output::warn;
 use crate::text::{self, Label, Page};
 use crate::{failure, html, moment};
 
@@ -131,7 +132,7 @@ fn forbidden(error: &EngineError, context: &Context<'_>) -> u8 {
 fn refuse(case: &str, refusal: &Refusal, label: Label, context: &Context<'_>) -> u8 {
     let value = serde_json::to_value(refusal).unwrap_or_default();
     context.output.json_only("factum/summary/1", value);
-    eprint!("{}", text::refusal(case, refusal, label));
+    warn(text::refusal(case, refusal, label).trim_end());
     match refusal.status {
         RefusalStatus::Stale | RefusalStatus::Absent => 4,
         RefusalStatus::Invalid => 5,

@@ -378,7 +378,6 @@ fn later_versions_of_a_revoked_document_do_not_show_through() {
 }
 
 #[test]
-#[ignore = "a moved document that is hidden makes STALE without a reason: serve.rs, event_reasons"]
 fn a_hidden_document_that_changes_its_place_gives_no_stale_without_a_reason() {
     let workspace = granted();
     workspace

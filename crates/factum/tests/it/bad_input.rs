@@ -120,14 +120,12 @@ fn files_that_hold_no_text_are_refused_by_add() {
 }
 
 #[test]
-#[ignore = "IsADirectory is Failed, not BadInput: engine error.rs, EngineError::kind"]
 fn a_folder_in_place_of_a_file_is_refused() {
     let workspace = Workspace::built();
     workspace.unchanged(|| workspace.factum("add wd in").fails(3, "in"));
 }
 
 #[test]
-#[ignore = "says that the document id is empty: engine sync.rs, read_folder"]
 fn a_file_in_place_of_a_folder_is_refused() {
     let workspace = Workspace::built();
     let failed = workspace.unchanged(|| workspace.factum("sync wd in/a.txt").fails(3, "a.txt"));
@@ -335,7 +333,6 @@ fn a_profile_edited_after_a_build_makes_its_summary_stale() {
 }
 
 #[test]
-#[ignore = "one profile that can't be read fails the whole list: engine status.rs, Workspace::cases"]
 fn one_broken_profile_does_not_hide_the_other_case_files() {
     let workspace = Workspace::built();
     workspace.profile("mine", "extends = \"narrative\"\n");
@@ -540,7 +537,6 @@ fn a_full_disk_loses_nothing() {
 }
 
 #[test]
-#[ignore = "leaves a database without tables: store repository.rs, Repository::create"]
 fn an_init_that_failed_can_be_done_again() {
     for room in [0, 8_192, 100_000] {
         let workspace = Workspace::bare();

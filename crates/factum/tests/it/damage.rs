@@ -219,13 +219,11 @@ fn a_flipped_bit_in_a_spec_or_run_is_found_and_never_served() {
 }
 
 #[test]
-#[ignore = "only the texts of the newest runs are checked: engine verify.rs, verify_case"]
 fn every_text_original_and_layout_is_checked_not_only_those_of_today() {
     assert_guarded(&["blobs.bytes"], 0);
 }
 
 #[test]
-#[ignore = "versions are not checked against events: engine verify.rs, verify_events_and_documents"]
 fn versions_are_held_against_the_events_that_published_them() {
     assert_guarded(
         &[
@@ -242,7 +240,6 @@ fn versions_are_held_against_the_events_that_published_them() {
 }
 
 #[test]
-#[ignore = "segments and heads are not checked at all: engine verify.rs, verify_case"]
 fn segments_and_heads_are_checked_too() {
     assert_guarded(
         &[
@@ -262,7 +259,6 @@ fn segments_and_heads_are_checked_too() {
 }
 
 #[test]
-#[ignore = "a head is believed: store rows of heads have no digest, engine verify.rs does not look at them"]
 fn a_head_that_says_it_is_further_than_its_events_serves_nothing_stale() {
     let workspace = Workspace::built();
     python(
@@ -341,7 +337,6 @@ fn a_damaged_text_is_named_when_it_is_asked_for() {
 }
 
 #[test]
-#[ignore = "records of one key on both sides of the 500th are skipped: store pages.rs, damaged_records"]
 fn every_damaged_record_is_listed_wherever_it_stands() {
     let workspace = Workspace::with(&many(150));
     workspace.build();
