@@ -197,6 +197,9 @@ impl EngineError {
                 "`factum verify CASE` lists all damage; restore the database from a backup"
                     .to_owned()
             }
+            Self::Store(StoreError::Disk(_)) => {
+                "check the disk; nothing of this step was written".to_owned()
+            }
             Self::Store(StoreError::Full) => "make room and run the same command again".to_owned(),
             Self::Store(StoreError::ReadOnly | StoreError::CantOpen(_)) => {
                 "check the rights of the .factum folder and of the file in it".to_owned()

@@ -54,8 +54,9 @@ impl From<sqlx::Error> for StoreError {
             _ => None,
         };
         // Writing, syncing and truncating fail where there is no room; these are SQLite's extended
-        // codes for that: IOERR_WRITE, IOERR_FSYNC, IOERR_TRUNCATE, IOERR_SHMSIZE.
-        if matches!(code, Some(778 | 1034 | 1546 | 4874)) {
+        // codes for that: IOERR_WRITE, IOERR_FSYNC, IOERR_TRUNCATE, IOERR_SHMOPEN,
+        // IOERR_SHMSIZE, IOERR_SHMMAP.
+        if matches!(code, Some(778 | 1034 | 1546 | 4618 | 4874 | 5386)) {
             return Self::Full;
         }
         // SQLite's primary result code is the low byte of the extended one.
