@@ -504,15 +504,14 @@ impl Job<'_> {
         let known = tx
             .head(case.case_no, self.principal, Some(generator))
             .await?;
-        if let Some(mut head) = known {
-            if head
+        if let Some(mut head) = known
+            && head
                 .built
                 .as_ref()
                 .is_none_or(|known| known.event <= built.event)
-            {
-                head.built = Some(built);
-                tx.save_head(case.case_no, self.principal, &head).await?;
-            }
+        {
+            head.built = Some(built);
+            tx.save_head(case.case_no, self.principal, &head).await?;
         }
         Ok(report)
     }

@@ -98,7 +98,7 @@ impl Workspace {
             match tx.run_by_no(built.run_no).await? {
                 Some(run) => {
                     self.verify_one(&mut tx, &run.run_id, caller, &mut out)
-                        .await?
+                        .await?;
                 }
                 None => out.add(
                     "run",
