@@ -6,24 +6,27 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use factum_base::{CaseId, CodePointIndex, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::profile::ChildOrder;
 use factum_casefile::{NodeResult, NodeStatus, Profile};
+use factum_graph::difference::NodeInOne;
 use factum_graph::{Entry, LeafEntry, PageCache, SpecContext};
 use factum_store::{Built, Head, NewRun, StoreError, Tx};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
+use crate::early_cutoff::EarlyCutoff;
 use crate::error::EngineError;
 use crate::extract::{LeafInput, extract_leaf, reduce};
 use crate::permission::{Permitted, permitted};
 use crate::planning::{CurrentTree, PlanFor, fetch, segment_rule};
 use crate::serve::{Decision, decide};
-use crate::transformation::Generator;
 use crate::why::tree_difference;
 use crate::workspace::Workspace;
+
+pub use crate::build_report::{
+    BuildOptions, BuildReport, Counts, Invalidation, StopFlag, Unwatched, Watcher,
+};
 
 /// Leaves computed and committed together.
 const GROUP: usize = 256;
@@ -31,102 +34,6 @@ const GROUP: usize = 256;
 const MOST_NAMED: usize = 1_000;
 /// How often a build starts again since documents were hidden while it ran.
 const MOST_RESTARTS: u32 = 5;
-
-/// How a build is wanted.
-#[derive(Debug, Clone, Copy)]
-pub struct BuildOptions {
-    /// Reuse nothing.
-    pub full: bool,
-    /// What makes the claims.
-    pub generator: Generator,
-}
-
-/// Someone who watches a build and may stop it.
-pub trait Watcher: Send + Sync {
-    /// So many of so many nodes are made.
-    fn progress(&self, done: u64, all: u64);
-    /// The build should stop at the next safe point.
-    fn stop(&self) -> bool;
-}
-
-/// Watches nothing, stops never.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
-impl Watcher for Unwatched {
-    fn progress(&self, _: u64, _: u64) {}
-    fn stop(&self) -> bool {
-        false
-    }
-}
-
-/// A flag that stops a build.
-#[derive(Debug, Default)]
-pub struct StopFlag(AtomicBool);
-impl StopFlag {
-    /// Asks for a stop.
-    pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-    /// A stop was asked for.
-    pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// What a build counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
-    /// Nodes of the tree.
-    pub nodes: u64,
-    /// Made in this run.
-    pub recomputed: u64,
-    /// Taken from earlier runs.
-    pub reused: u64,
-    /// Answers asked of a model.
-    pub model_calls: u64,
-    /// Recorded model answers used again.
-    pub generations_reused: u64,
-    /// Tokens that models wrote.
-    pub new_tokens: u64,
-}
-
-/// What a build found out of date.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Invalidation {
-    /// Names of the nodes whose keys the previous tree did not have. Left out above 1,000.
-    pub nodes: Vec<String>,
-    /// How many they are.
-    pub node_count: u64,
-    /// The root before.
-    pub previous_root_key: Option<NodeKey>,
-    /// The root now.
-    pub current_root_key: Option<NodeKey>,
-    /// The previous root's node status.
-    pub previous_status: Option<NodeStatus>,
-    /// How asking for the old root was refused; absent where it was still current.
-    pub serve_refusal: Option<serde_json::Value>,
-}
-
-/// A finished build.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BuildReport {
-    /// The run.
-    pub run_id: String,
-    /// The root's status.
-    pub status: NodeStatus,
-    /// The root's key.
-    pub root: NodeKey,
-    /// The snapshot's event.
-    pub event: u64,
-    /// What was made and what reused.
-    pub counts: Counts,
-    /// What was out of date.
-    pub invalidation: Invalidation,
-    /// How long planning took, in seconds.
-    pub plan_seconds: f64,
-    /// How long all took, in seconds.
-    pub seconds: f64,
-}
 
 /// A build that knows what it has to make.
 struct Job<'w> {
@@ -140,6 +47,8 @@ struct Job<'w> {
     invalidation: Invalidation,
     todo: Vec<Todo>,
     nodes: u64,
+    /// What the tree built last can save.
+    cutoff: EarlyCutoff,
     /// The store has the context already.
     context_known: bool,
     plan_seconds: f64,
@@ -233,8 +142,17 @@ impl Workspace {
         let context_known = head
             .as_ref()
             .is_some_and(|head| head.context == context.digest());
-        let previous = head.and_then(|head| head.built).map(|built| built.root);
-        describe(tx, case_no, previous, &mut tree, nodes, &mut invalidation).await?;
+        let built = head.and_then(|head| head.built);
+        let built_context = built.as_ref().map(|built| built.context);
+        let previous = built.map(|built| built.root);
+        let old = describe(tx, case_no, previous, &mut tree, nodes, &mut invalidation).await?;
+        // Key order may change with a key, and what is read in another order may be chosen otherwise.
+        let comparable = context_known
+            && !options.full
+            && built_context == Some(context.digest())
+            && profile.tree.children == ChildOrder::DocumentOrder;
+        let old = old.into_iter().filter(|_| comparable);
+        let cutoff = EarlyCutoff::new(old.map(|node| (node.name, node.key)));
         let todo = missing(tx, case_no, &mut tree, options.full).await?;
         Ok(Job {
             workspace: self,
@@ -247,6 +165,7 @@ impl Workspace {
             invalidation,
             todo,
             nodes,
+            cutoff,
             context_known,
             plan_seconds,
             begun,
@@ -261,7 +180,7 @@ async fn describe(
     tree: &mut CurrentTree,
     nodes: u64,
     invalidation: &mut Invalidation,
-) -> Result<(), EngineError> {
+) -> Result<Vec<NodeInOne>, EngineError> {
     invalidation.previous_root_key = previous;
     invalidation.current_root_key = Some(tree.root);
     if let Some(previous) = previous
@@ -270,18 +189,18 @@ async fn describe(
         invalidation.previous_status = Some(stored.result.status);
     }
     if previous == Some(tree.root) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     if previous.is_none() && nodes > MOST_NAMED as u64 {
         invalidation.node_count = nodes;
-        return Ok(());
+        return Ok(Vec::new());
     }
     let found = tree_difference(tx, case_no, &mut tree.cache, previous, tree.root).await?;
     invalidation.node_count = found.new.len() as u64;
     if found.new.len() <= MOST_NAMED {
         invalidation.nodes = found.new.into_iter().map(|node| node.name).collect();
     }
-    Ok(())
+    Ok(found.old)
 }
 
 /// The nodes without a result, children before parents and neighbours together. A full build has its
@@ -611,6 +530,16 @@ impl Job<'_> {
         let case_no = self.case_no();
         fetch(tx, case_no, &mut self.tree.cache, key).await?;
         let page = cached(&self.tree.cache, key)?;
+        let before = self
+            .cutoff
+            .result(tx, case_no, &self.tree.cache, key, &page)
+            .await?;
+        if let Some(before) = before {
+            for entry in &page.entries {
+                pending.remove(&entry.key());
+            }
+            return Ok(before);
+        }
         let mut keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
         if self.profile.tree.children == ChildOrder::KeyOrder {
             keys.sort_unstable();
@@ -630,6 +559,7 @@ impl Job<'_> {
         let children = children
             .ok_or_else(|| StoreError::Damaged(format!("a child of node {key} has no result")))?;
         let result = reduce(&self.profile, &children);
+        self.cutoff.note(tx, case_no, key, &page, &result).await?;
         for key in keys {
             pending.remove(&key);
         }

@@ -5,7 +5,9 @@
 
 pub mod as_of;
 pub mod build;
+mod build_report;
 pub mod claim_diff;
+mod early_cutoff;
 pub mod error;
 pub mod export;
 pub mod extract;

@@ -241,3 +241,28 @@ async fn two_builds_at_once_both_end_right() {
     desk.summary(owner).await;
     desk.check_against_full(owner).await;
 }
+
+#[tokio::test]
+async fn results_taken_over_far_up_the_tree_are_those_of_a_full_build() {
+    let profile =
+        "extends = \"narrative\"\n[tree]\nmin = 2\nmax = 4\n[extraction]\nnode_claims = 2\n";
+    let desk = Desk::new("mine", Some(profile)).await;
+    let text = |n: u32, v: u32| {
+        format!(
+            "The surveyor measured the moisture in room {n} of the house and noted value {v}.\n\n\
+             Nobody answered the door of flat {n} although the appointment had been confirmed.\n"
+        )
+    };
+    for n in 0..60 {
+        desk.publish(&format!("{n:02}.txt"), &text(n, 1)).await;
+    }
+    let owner = &desk.owner;
+    desk.build(owner, false).await;
+    for n in [3, 31, 31, 59, 0] {
+        desk.publish(&format!("{n:02}.txt"), &text(n, 100 + n))
+            .await;
+        desk.publish(&format!("{n:02}.txt"), &text(n + 500, 7))
+            .await;
+        desk.check_against_full(owner).await;
+    }
+}
