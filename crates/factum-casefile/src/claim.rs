@@ -60,18 +60,18 @@ pub struct NodeResult {
     /// Claims handed on.
     pub claims: Vec<Claim>,
     /// Claims kept on record but not served or handed on, since no quote supports them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub withheld: Vec<Claim>,
     /// What the claims cite.
     pub evidence: BTreeMap<EvidenceId, Evidence>,
     /// Why it is INVALID.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub diagnostic: Option<String>,
     /// Corrections made to the generator's output, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub repairs: Vec<String>,
     /// Digest of the generation it was made from; none for extraction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub generation: Option<String>,
 }
 

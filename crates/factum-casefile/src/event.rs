@@ -38,6 +38,10 @@ pub enum EventKind {
     Withdrawn {
         /// The document.
         doc_id: DocumentId,
+        /// Its file was gone from the folder that the case file follows. Then it counts again when the
+        /// file comes back; what someone withdrew stays withdrawn until someone reinstates it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        file_gone: bool,
     },
     /// A withdrawn document counts again.
     Reinstated {
@@ -76,7 +80,7 @@ impl EventKind {
     pub fn doc_id(&self) -> Option<&DocumentId> {
         match self {
             Self::Published { doc_id, .. }
-            | Self::Withdrawn { doc_id }
+            | Self::Withdrawn { doc_id, .. }
             | Self::Reinstated { doc_id }
             | Self::Moved { doc_id, .. } => Some(doc_id),
             Self::Granted { doc_id, .. } | Self::Revoked { doc_id, .. } => doc_id.as_ref(),

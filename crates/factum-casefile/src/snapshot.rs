@@ -105,7 +105,7 @@ fn apply<'e>(
             document.version = *version;
             document.text_sha256 = *text_sha256;
         }
-        EventKind::Withdrawn { doc_id } => set_active(documents, doc_id, false),
+        EventKind::Withdrawn { doc_id, .. } => set_active(documents, doc_id, false),
         EventKind::Reinstated { doc_id } => set_active(documents, doc_id, true),
         EventKind::Moved { doc_id, slot, .. } => {
             if let Some(document) = documents.get_mut(doc_id) {
@@ -256,7 +256,10 @@ mod tests {
             grant(None),
             revoke(Some("a")),
             publish("a", 2),
-            EventKind::Withdrawn { doc_id: id("a") },
+            EventKind::Withdrawn {
+                doc_id: id("a"),
+                file_gone: false,
+            },
         ]);
         assert_eq!(states(&events, "ann"), [("a".into(), 1, true, false, 3)]);
     }

@@ -7,7 +7,7 @@ use factum_store::RunRow;
 use crate::error::EngineError;
 use crate::export::{require_visible, run_file};
 use crate::permission::permitted;
-use crate::serve::{Reason, Refusal, RefusalStatus, Served, Summary};
+use crate::serve::{Reason, Refusal, RefusalStatus, Served, Summary, cited_documents};
 use crate::workspace::{OWNER, Workspace};
 
 /// A moment in a case file's history.
@@ -104,7 +104,6 @@ impl Workspace {
         title: String,
     ) -> Result<AsOf, EngineError> {
         let profile = self.profile(&run.new.profile)?;
-        let documents = file.snapshot.slots.len() as u64;
         let root = file.nodes.into_iter().next_back().map(|node| node.result);
         let root = root.ok_or_else(|| EngineError::UnknownRun(run.run_id.clone()))?;
         if root.status == NodeStatus::Invalid {
@@ -135,9 +134,9 @@ impl Workspace {
                     .into_iter()
                     .map(|c| (profile.read(&c.fields), c))
                     .collect(),
+                documents: cited_documents(&root.evidence),
                 evidence: root.evidence,
                 withheld: root.withheld.len(),
-                documents,
             })),
         })
     }

@@ -394,11 +394,6 @@ impl Job<'_> {
             reused: self.nodes.saturating_sub(made),
             ..Counts::default()
         };
-        let documents = cached(&self.tree.cache, self.tree.root)?
-            .counts
-            .first()
-            .copied()
-            .unwrap_or(0);
         let report = BuildReport {
             run_id: run.id,
             status: root.result.status,
@@ -417,7 +412,6 @@ impl Job<'_> {
             context: self.context.digest(),
             run_no: run.number,
             at: now,
-            documents: documents.into(),
         };
         let generator = self.options.generator.name();
         let known = tx

@@ -10,7 +10,7 @@ use factum_store::{RunRow, Tx};
 use serde::Serialize;
 
 use crate::error::EngineError;
-use crate::export::{readable_run, visible_documents};
+use crate::export::readable_run;
 use crate::permission::{Permitted, is_owner, permitted};
 use crate::workspace::Workspace;
 
@@ -112,7 +112,19 @@ impl Workspace {
         to: RunRow,
     ) -> Result<SummaryDiff, EngineError> {
         let case_no = permitted.case.case_no;
-        let visible = visible_documents(tx, permitted, caller).await?;
+        let found = tx
+            .principal_documents(case_no, caller.as_str(), permitted.access.case)
+            .await?;
+        let granted: BTreeSet<&DocumentId> = found
+            .iter()
+            .filter(|document| document.granted)
+            .map(|document| &document.state.doc_id)
+            .collect();
+        let visible: BTreeSet<&DocumentId> = found
+            .iter()
+            .filter(|document| document.state.eligible)
+            .map(|document| &document.state.doc_id)
+            .collect();
         let profile = self.profile(&permitted.case.profile)?;
         let root = |run: &RunRow| (run.new.root, (run.scope != 0).then_some(run.scope));
         let load = async |tx: &mut Tx, run: &RunRow| -> Result<Vec<Claim>, EngineError> {
@@ -138,6 +150,8 @@ impl Workspace {
             events: &events,
             later: &now,
             caller,
+            granted: &granted,
+            same_reader: from.new.principal == to.new.principal,
             context_changed: from.new.context != to.new.context,
         };
         let shown = |claim: &&Claim| claim.evidence.iter().all(|id| visible.contains(&id.doc_id));
@@ -166,14 +180,12 @@ async fn last_two(
 ) -> Result<(RunRow, RunRow), EngineError> {
     let mut runs = tx.runs(permitted.case.case_no, caller).await?;
     runs.retain(|run| run.finished_at.is_some());
-    let to = runs
-        .pop()
-        .ok_or_else(|| EngineError::UnknownRun("the last".to_owned()))?;
+    let to = runs.pop().ok_or(EngineError::NothingToCompare)?;
     let from = runs
         .iter()
         .rfind(|run| run.new.root != to.new.root)
         .cloned()
-        .ok_or_else(|| EngineError::UnknownRun("the one before the last".to_owned()))?;
+        .ok_or(EngineError::NothingToCompare)?;
     Ok((from, to))
 }
 
@@ -232,8 +244,13 @@ fn pair(profile: &Profile, old: Vec<&Claim>, new: Vec<&Claim>, causes: &Causes<'
     for (_, n, m) in best_first {
         if !old.matched[n] && !new.matched[m] {
             (old.matched[n], new.matched[m]) = (true, true);
-            diff.changed
-                .push(change(Some(old.claims[n]), Some(new.claims[m])));
+            let changed = change(Some(old.claims[n]), Some(new.claims[m]));
+            // What reads the same but for, say, the heading above it has only moved.
+            if changed.before == changed.after {
+                diff.moved.push(changed);
+            } else {
+                diff.changed.push(changed);
+            }
         }
     }
     let rest = |side: &Side<'_>| -> Vec<usize> {
@@ -323,6 +340,9 @@ struct Causes<'e> {
     /// All events so far.
     later: &'e [Event],
     caller: &'e PrincipalId,
+    /// Documents whose events the reader may know of.
+    granted: &'e BTreeSet<&'e DocumentId>,
+    same_reader: bool,
     context_changed: bool,
 }
 
@@ -336,6 +356,12 @@ impl Causes<'_> {
             .collect();
         if let Some(event) = self.last(self.events, &documents) {
             return cause(event, true);
+        }
+        if !self.same_reader {
+            return Cause {
+                event: None,
+                message: "the runs are for different readers".to_owned(),
+            };
         }
         if self.context_changed {
             return Cause {
@@ -390,8 +416,13 @@ impl Causes<'_> {
         })
     }
 
+    /// Of a hidden document only the reader's own rights are told, of an unknown one nothing.
     fn concerns_caller(&self, event: &Event) -> bool {
-        event.kind.principal().is_none_or(|who| who == self.caller)
+        match (event.kind.principal(), event.kind.doc_id()) {
+            (Some(who), _) => who == self.caller,
+            (None, Some(doc_id)) => self.granted.contains(doc_id),
+            (None, None) => true,
+        }
     }
 }
 

@@ -44,9 +44,15 @@ pub enum EngineError {
         /// The document.
         doc: DocumentId,
     },
-    /// No such run, or one the caller may not see: both look alike.
-    #[error("there is no run {0:?} that you may see")]
+    /// No such finished run. Only the owner is told this.
+    #[error("there is no finished run {0:?}")]
     UnknownRun(String),
+    /// No such run, or not the caller's: both look alike.
+    #[error("there is no run {0:?} that you may see")]
+    ForbiddenRun(String),
+    /// There are no two summaries to compare.
+    #[error("there are no two finished runs whose summaries differ")]
+    NothingToCompare,
     /// The case file does not exist, or the principal has no right to it: both look alike.
     #[error("{principal:?} may not see a case file {case:?}, or there is none")]
     Forbidden {
@@ -137,9 +143,10 @@ impl EngineError {
     /// Its kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Forbidden { .. } | Self::OwnerOnly(_) | Self::SourcesHidden(_) => {
-                ErrorKind::NotPermitted
-            }
+            Self::Forbidden { .. }
+            | Self::ForbiddenRun(_)
+            | Self::OwnerOnly(_)
+            | Self::SourcesHidden(_) => ErrorKind::NotPermitted,
             Self::Interrupted => ErrorKind::Interrupted,
             Self::Store(
                 StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::NewerSchema { .. },
@@ -175,7 +182,10 @@ impl EngineError {
             Self::UnknownDocument { case, .. } => {
                 format!("`factum status {case}` lists its documents")
             }
-            Self::UnknownRun(_) => "`factum history CASE` lists the runs".to_owned(),
+            Self::NothingToCompare => "build, change something, and build again".to_owned(),
+            Self::UnknownRun(_) | Self::ForbiddenRun(_) => {
+                "`factum history CASE` lists the runs".to_owned()
+            }
             Self::Forbidden { .. } => "ask the owner for a grant".to_owned(),
             Self::OwnerOnly(_) => "leave out --as, or ask the owner".to_owned(),
             Self::SourcesHidden(_) => {

@@ -94,7 +94,7 @@ impl Workspace {
                 .map(|reason| EventLine {
                     number: reason.event.unwrap_or(0),
                     at: when(reason.event.unwrap_or(0)),
-                    message: reason.message,
+                    message: without_number(&reason.message),
                     event: None,
                 })
                 .collect()
@@ -124,6 +124,14 @@ impl Workspace {
     }
 }
 
+/// A list of events has their numbers in a column of their own.
+fn without_number(message: &str) -> String {
+    message
+        .rsplit_once(" (event ")
+        .map_or(message, |(words, _)| words)
+        .to_owned()
+}
+
 fn in_words(event: &Event) -> String {
     use factum_casefile::EventKind as Kind;
     let whole = |doc: &Option<factum_base::DocumentId>| {
@@ -137,7 +145,13 @@ fn in_words(event: &Event) -> String {
         Kind::Published {
             doc_id, version, ..
         } => format!("{doc_id} has version {version}"),
-        Kind::Withdrawn { doc_id } => format!("{doc_id} was withdrawn"),
+        Kind::Withdrawn {
+            doc_id,
+            file_gone: true,
+        } => {
+            format!("{doc_id} was withdrawn, since its file was gone")
+        }
+        Kind::Withdrawn { doc_id, .. } => format!("{doc_id} was withdrawn"),
         Kind::Reinstated { doc_id } => format!("{doc_id} was reinstated"),
         Kind::Moved { doc_id, .. } => format!("{doc_id} has another place"),
         Kind::Granted { doc_id, to } => format!("{to} may see {}", whole(doc_id)),

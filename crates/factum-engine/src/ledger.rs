@@ -28,6 +28,8 @@ pub struct Ledger {
     pub facts: Vec<Fact>,
     /// Facts that can't all be true.
     pub contradictions: Vec<Contradiction>,
+    /// Whether the profile names fields to look for contradictions in.
+    pub contradictions_sought: bool,
     /// What they cite.
     pub evidence: BTreeMap<EvidenceId, Evidence>,
 }
@@ -117,6 +119,7 @@ impl Workspace {
             event: case.last_event,
             facts: facts.list,
             contradictions,
+            contradictions_sought: profile.ledger.is_some(),
             evidence: facts.evidence,
         }))
     }

@@ -41,6 +41,17 @@ impl ReadFile {
     }
 }
 
+/// Where a file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Someone added it by hand.
+    Added,
+    /// It is in a followed folder.
+    Followed,
+    /// It is in a followed folder, and its document was withdrawn since it was not.
+    CameBack,
+}
+
 /// What publishing a file did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +75,8 @@ pub struct Outcome {
     pub what: Published,
     /// It was withdrawn before and counts again.
     pub reinstated: bool,
+    /// It is withdrawn and stays so.
+    pub withdrawn: bool,
     /// Numbers of the events.
     pub events: Vec<u64>,
     /// What whoever relies on the text should know.
@@ -108,7 +121,7 @@ impl Workspace {
         };
         for (doc_id, file) in files {
             let Some(slot) = slots.next() else { break };
-            outcomes.push(by.publish(doc_id, file, &slot).await?);
+            outcomes.push(by.publish(doc_id, file, &slot, Source::Added).await?);
         }
         tx.save_case(&case).await?;
         tx.commit().await?;
@@ -165,7 +178,9 @@ impl Workspace {
             caller,
             now: self.now(),
         };
-        let event = by.set_active(document.doc_no, doc_id, active).await?;
+        let event = by
+            .set_active(document.doc_no, doc_id, active, false)
+            .await?;
         tx.save_case(&case).await?;
         tx.commit().await?;
         Ok(Some(event))
@@ -193,12 +208,13 @@ impl Publisher<'_> {
         Ok(number)
     }
 
-    /// Publishes a file. `slot` is used where the document is new. A withdrawn document counts again.
+    /// Publishes a file. `slot` is used where the document is new.
     pub(crate) async fn publish(
         &mut self,
         doc_id: &DocumentId,
         file: &ReadFile,
         slot: &Slot,
+        source: Source,
     ) -> Result<Outcome, EngineError> {
         let text_sha256 = TextDigest::of(file.layer.text.as_bytes());
         let known = self.tx.document(self.case.case_no, doc_id).await?;
@@ -207,6 +223,7 @@ impl Publisher<'_> {
             version: known.as_ref().map_or(1, |known| known.version),
             what: Published::Unchanged,
             reinstated: false,
+            withdrawn: known.as_ref().is_some_and(|known| !known.active),
             events: Vec::new(),
             warnings: file
                 .layer
@@ -241,11 +258,18 @@ impl Publisher<'_> {
                 Published::New
             };
         }
-        if let Some(known) = known.filter(|known| !known.active) {
-            outcome
-                .events
-                .push(self.set_active(known.doc_no, doc_id, true).await?);
-            outcome.reinstated = true;
+        if let Some(known) = known.as_ref().filter(|known| !known.active)
+            && source == Source::CameBack
+        {
+            let event = self.set_active(known.doc_no, doc_id, true, false).await?;
+            outcome.events.push(event);
+            (outcome.reinstated, outcome.withdrawn) = (true, false);
+        }
+        if source != Source::Added
+            && !known.is_some_and(|known| known.followed)
+            && let Some(now) = self.tx.document(self.case.case_no, doc_id).await?
+        {
+            self.tx.set_followed(now.doc_no).await?;
         }
         Ok(outcome)
     }
@@ -291,13 +315,14 @@ impl Publisher<'_> {
         doc_no: i64,
         doc_id: &DocumentId,
         active: bool,
+        file_gone: bool,
     ) -> Result<u64, EngineError> {
         let doc_id = doc_id.clone();
         let event = self
             .append(if active {
                 EventKind::Reinstated { doc_id }
             } else {
-                EventKind::Withdrawn { doc_id }
+                EventKind::Withdrawn { doc_id, file_gone }
             })
             .await?;
         self.tx.set_active(doc_no, active).await?;

@@ -109,7 +109,7 @@ pub struct Summary {
     pub evidence: BTreeMap<EvidenceId, Evidence>,
     /// Claims kept on record but not served.
     pub withheld: usize,
-    /// Documents that the summary is made from.
+    /// Documents that the claims cite.
     pub documents: u64,
 }
 
@@ -152,7 +152,7 @@ impl Workspace {
                     return Ok(Served::Refused(invalid(&permitted, built.event)));
                 }
                 recheck(self, tx, &permitted, principal, &result).await?;
-                let (built_at, documents) = (built.at, built.documents);
+                let built_at = built.at;
                 Ok(Served::Current(Box::new(Summary {
                     case_id: case.case_id.clone(),
                     title: case.title.clone(),
@@ -167,13 +167,22 @@ impl Workspace {
                         .into_iter()
                         .map(|c| (profile.read(&c.fields), c))
                         .collect(),
+                    documents: cited_documents(&result.evidence),
                     evidence: result.evidence,
                     withheld: result.withheld.len(),
-                    documents,
                 })))
             }
         }
     }
+}
+
+/// How many documents evidence comes from.
+pub(crate) fn cited_documents(evidence: &BTreeMap<EvidenceId, Evidence>) -> u64 {
+    evidence
+        .values()
+        .map(|one| &one.doc_id)
+        .collect::<BTreeSet<_>>()
+        .len() as u64
 }
 
 /// Whether the newest build is the one demanded.

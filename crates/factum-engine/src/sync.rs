@@ -1,5 +1,6 @@
 //! Makes a case file follow a folder: new and changed files are published, removed ones withdrawn,
-//! returning ones reinstated.
+//! returning ones reinstated. Documents that someone added by hand, and withdrawals that someone asked
+//! for, are left as they are.
 //!
 //! A document's id is its path in the folder. Documents stand in the order of their names, or as the
 //! `documents` list of a `factum.toml` in the folder says. All files are read before anything is
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use factum_base::{CaseId, DocumentId, PrincipalId};
-use factum_casefile::Slot;
+use factum_casefile::{EventKind, Slot};
 use factum_ingest::Limits;
 use factum_store::DocumentRow;
 use rayon::prelude::*;
@@ -17,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
 use crate::error::EngineError;
-use crate::permission::owned_case;
-use crate::publish::{Outcome, Published, Publisher, ReadFile};
+use crate::permission::{owned_case, require_owner};
+use crate::publish::{Outcome, Published, Publisher, ReadFile, Source};
 use crate::workspace::Workspace;
 
 /// The list file's name.
@@ -33,6 +34,8 @@ pub struct SyncReport {
     pub unchanged: u64,
     /// Documents withdrawn since their file is gone.
     pub withdrawn: Vec<DocumentId>,
+    /// Documents in the folder that someone withdrew: they stay withdrawn until someone reinstates them.
+    pub still_withdrawn: Vec<DocumentId>,
     /// Documents that got another place.
     pub moved: Vec<DocumentId>,
     /// Files that were not read. A document that had been read before keeps its last version.
@@ -80,11 +83,13 @@ impl Workspace {
         case_id: &CaseId,
         folder: &Path,
     ) -> Result<SyncReport, EngineError> {
+        require_owner(caller)?;
         let folder = read_folder(folder)?;
         let mut tx = self.repository.write().await?;
         let mut case = owned_case(&mut tx, case_id, caller).await?;
         let known = tx.documents(case.case_no).await?;
         let slots = place(&known, &folder.order);
+        let gone = withdrawn_with_their_files(&mut tx, case.case_no, &known).await?;
         let mut report = SyncReport {
             refused: folder.refused.values().cloned().collect(),
             ..SyncReport::default()
@@ -100,9 +105,9 @@ impl Workspace {
         let present: BTreeSet<&DocumentId> = folder.order.iter().collect();
         for document in known
             .iter()
-            .filter(|d| d.active && !present.contains(&d.doc_id))
+            .filter(|d| d.active && d.followed && !present.contains(&d.doc_id))
         {
-            by.set_active(document.doc_no, &document.doc_id, false)
+            by.set_active(document.doc_no, &document.doc_id, false, true)
                 .await?;
             report.withdrawn.push(document.doc_id.clone());
         }
@@ -116,7 +121,16 @@ impl Workspace {
             let Some(file) = folder.files.get(doc_id) else {
                 continue;
             };
-            let outcome = by.publish(doc_id, file, slot).await?;
+            let withdrawn = by_id.get(doc_id).is_some_and(|document| !document.active);
+            let source = if withdrawn && gone.contains(doc_id) {
+                Source::CameBack
+            } else {
+                Source::Followed
+            };
+            let outcome = by.publish(doc_id, file, slot, source).await?;
+            if outcome.withdrawn {
+                report.still_withdrawn.push(doc_id.clone());
+            }
             if outcome.what == Published::Unchanged && !outcome.reinstated {
                 report.unchanged += 1;
             } else {
@@ -128,6 +142,28 @@ impl Workspace {
         tx.commit().await?;
         Ok(report)
     }
+}
+
+/// Documents whose latest withdrawal was that their file was gone.
+async fn withdrawn_with_their_files(
+    tx: &mut factum_store::Tx,
+    case_no: i64,
+    known: &[DocumentRow],
+) -> Result<BTreeSet<DocumentId>, EngineError> {
+    let mut gone = BTreeSet::new();
+    if known.iter().all(|document| document.active) {
+        return Ok(gone);
+    }
+    for (event, _) in tx.events_after(case_no, 0).await? {
+        if let EventKind::Withdrawn { doc_id, file_gone } = event.kind {
+            if file_gone {
+                gone.insert(doc_id);
+            } else {
+                gone.remove(&doc_id);
+            }
+        }
+    }
+    Ok(gone)
 }
 
 /// Gives every document of `order` a slot. Known documents keep theirs unless they stand out of order;

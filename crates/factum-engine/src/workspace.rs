@@ -131,6 +131,14 @@ impl Workspace {
             .context(principal, generator)
     }
 
+    /// Whether the caller may change this workspace; ask before reading what it wants to put there.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn check_may_change(&self, caller: &PrincipalId) -> Result<(), EngineError> {
+        require_owner(caller)
+    }
+
     /// Makes a case file.
     ///
     /// # Errors

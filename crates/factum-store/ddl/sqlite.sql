@@ -10,6 +10,7 @@ CREATE TABLE events (
 CREATE TABLE documents (
     doc_no INTEGER PRIMARY KEY, case_no INTEGER NOT NULL, doc_id TEXT NOT NULL, slot TEXT NOT NULL,
     active INTEGER NOT NULL, version INTEGER NOT NULL, text_sha256 BLOB NOT NULL, chars INTEGER NOT NULL,
+    followed INTEGER NOT NULL,
     UNIQUE (case_no, doc_id));
 CREATE INDEX documents_by_slot ON documents (case_no, slot);
 CREATE TABLE versions (
@@ -42,6 +43,6 @@ CREATE INDEX runs_by_case ON runs (case_no, principal, run_no);
 CREATE TABLE heads (
     case_no INTEGER NOT NULL, principal TEXT NOT NULL, generator TEXT NOT NULL, context BLOB NOT NULL,
     planned_root BLOB NOT NULL, planned_event INTEGER NOT NULL, access_revision INTEGER NOT NULL,
-    built_root BLOB, built_event INTEGER, built_context BLOB, built_run INTEGER, built_at INTEGER, built_documents INTEGER,
+    built_root BLOB, built_event INTEGER, built_context BLOB, built_run INTEGER, built_at INTEGER,
     digest BLOB NOT NULL,
     PRIMARY KEY (case_no, principal, generator));

@@ -25,6 +25,8 @@ pub struct DocumentRow {
     pub text_sha256: TextDigest,
     /// Its code points.
     pub chars: u32,
+    /// It came from a folder that the case file follows, so it goes with its file.
+    pub followed: bool,
 }
 
 /// A document as a principal meets it.
@@ -106,6 +108,7 @@ fn read_document<R: Columns>(row: &R) -> Result<DocumentRow, StoreError> {
         version: row.small(4)?,
         text_sha256: row.digest(5)?,
         chars: row.small(6)?,
+        followed: row.flag(7)?,
     })
 }
 
@@ -145,7 +148,7 @@ impl Tx {
     /// The database can't be read.
     pub async fn documents(&mut self, case_no: i64) -> Result<Vec<DocumentRow>, StoreError> {
         let rows = sqlx::query(
-            "SELECT doc_no, doc_id, slot, active, version, text_sha256, chars FROM documents \
+            "SELECT doc_no, doc_id, slot, active, version, text_sha256, chars, followed FROM documents \
              WHERE case_no = $1 ORDER BY slot",
         )
         .bind(case_no)
@@ -164,7 +167,7 @@ impl Tx {
         doc_id: &DocumentId,
     ) -> Result<Option<DocumentRow>, StoreError> {
         let row = sqlx::query(
-            "SELECT doc_no, doc_id, slot, active, version, text_sha256, chars FROM documents \
+            "SELECT doc_no, doc_id, slot, active, version, text_sha256, chars, followed FROM documents \
              WHERE case_no = $1 AND doc_id = $2",
         )
         .bind(case_no)
@@ -361,8 +364,8 @@ impl Tx {
         version: &NewVersion,
     ) -> Result<i64, StoreError> {
         let row = sqlx::query(
-            "INSERT INTO documents (case_no, doc_id, slot, active, version, text_sha256, chars) \
-             VALUES ($1, $2, $3, 1, $4, $5, $6) RETURNING doc_no",
+            "INSERT INTO documents (case_no, doc_id, slot, active, version, text_sha256, chars, \
+             followed) VALUES ($1, $2, $3, 1, $4, $5, $6, 0) RETURNING doc_no",
         )
         .bind(case_no)
         .bind(doc_id.as_str())
@@ -428,6 +431,18 @@ impl Tx {
     pub async fn set_active(&mut self, doc_no: i64, active: bool) -> Result<(), StoreError> {
         sqlx::query("UPDATE documents SET active = $1 WHERE doc_no = $2")
             .bind(i64::from(active))
+            .bind(doc_no)
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Marks a document as one that goes with its file in a followed folder.
+    ///
+    /// # Errors
+    /// The database can't be written.
+    pub async fn set_followed(&mut self, doc_no: i64) -> Result<(), StoreError> {
+        sqlx::query("UPDATE documents SET followed = 1 WHERE doc_no = $1")
             .bind(doc_no)
             .execute(self.connection())
             .await?;

@@ -77,14 +77,12 @@ pub struct Built {
     pub run_no: i64,
     /// When, in Unix milliseconds.
     pub at: i64,
-    /// How many documents have a slot in it.
-    pub documents: u64,
 }
 
 const RUN_COLUMNS: &str = "run_no, run_id, case_no, principal, generator, profile, context, event, root, \
     scope, started_at, finished_at, summary";
 const HEAD_COLUMNS: &str = "generator, context, planned_root, planned_event, access_revision, built_root, \
-    built_event, built_context, built_run, built_at, built_documents, digest";
+    built_event, built_context, built_run, built_at, digest";
 
 fn read_run<R: Columns>(row: &R, summary: Option<String>) -> Result<RunRow, StoreError> {
     let scope = row.int(9)?;
@@ -121,7 +119,6 @@ fn head_of(row: &sqlx::any::AnyRow) -> Result<Head, StoreError> {
             context: row.digest(7)?,
             run_no: row.int(8)?,
             at: row.int(9)?,
-            documents: row.unsigned(10)?,
         }),
     };
     Ok(Head {
@@ -277,7 +274,7 @@ impl Tx {
             .await?;
         row.map(|row| {
             let head = head_of(&row)?;
-            if row.digest::<kind::Body>(11)? == head_digest(case_no, principal, &head) {
+            if row.digest::<kind::Body>(10)? == head_digest(case_no, principal, &head) {
                 Ok(head)
             } else {
                 Err(damaged(format!(
@@ -302,10 +299,10 @@ impl Tx {
         sqlx::query(
             "INSERT INTO heads (case_no, principal, generator, context, planned_root, planned_event, \
              access_revision, built_root, built_event, built_context, built_run, built_at, \
-             built_documents, digest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+             digest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
              ON CONFLICT (case_no, principal, generator) DO UPDATE SET context = $4, planned_root = $5, \
              planned_event = $6, access_revision = $7, built_root = $8, built_event = $9, \
-             built_context = $10, built_run = $11, built_at = $12, built_documents = $13, digest = $14",
+             built_context = $10, built_run = $11, built_at = $12, digest = $13",
         )
         .bind(case_no)
         .bind(principal.as_str())
@@ -319,7 +316,6 @@ impl Tx {
         .bind(built.map(|built| built.context.as_bytes().to_vec()))
         .bind(built.map(|built| built.run_no))
         .bind(built.map(|built| built.at))
-        .bind(built.map(|built| signed(built.documents)))
         .bind(head_digest(case_no, principal, head).as_bytes().to_vec())
         .execute(self.connection())
         .await?;
@@ -345,7 +341,6 @@ fn head_digest(case_no: i64, principal: &PrincipalId, head: &Head) -> BodyDigest
         parts.push(built.context.as_bytes().to_vec());
         parts.push(number(built.run_no).to_vec());
         parts.push(number(built.at).to_vec());
-        parts.push(number(signed(built.documents)).to_vec());
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     BodyDigest::tagged("factum/head/1", &parts)

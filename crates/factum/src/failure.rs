@@ -102,3 +102,9 @@ fn hint_here(error: &EngineError) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Prints a usage error where JSON was asked for.
+pub(crate) fn usage(message: &str) {
+    let body = json!({"error": {"kind": "usage", "message": message.trim_end(), "hint": null}});
+    Output::new(true).document("factum/error/1", body);
+}

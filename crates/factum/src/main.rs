@@ -15,12 +15,14 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    // A reader that went away (`factum history | head`) is no error.
     let arguments = match cli::Cli::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             let code = if error.use_stderr() { 2 } else { 0 };
             let _ = error.print();
+            if code == 2 && std::env::args_os().any(|argument| argument == "--json") {
+                failure::usage(&error.to_string());
+            }
             return ExitCode::from(code);
         }
     };
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
     };
     let output = output::Output::new(arguments.json);
     match runtime.block_on(commands::run(arguments, &output)) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => ExitCode::from(output::exit_code(code)),
         Err(error) => ExitCode::from(failure::report(&error, &output)),
     }
 }

@@ -71,11 +71,28 @@ impl Output {
     }
 }
 
-// A reader that went away is not our failure.
+/// Set once stdout could not be written: the command has then not done what was asked.
+static BROKEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+// A reader that went away (`factum history | head`) is not our failure; a full disk is.
 fn write_out(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+        && !BROKEN.swap(true, std::sync::atomic::Ordering::Relaxed)
+    {
+        warn(&format!("factum: the output can't be written: {error}"));
+    }
+}
+
+/// The exit code, unless the output was lost.
+pub(crate) fn exit_code(code: u8) -> u8 {
+    if code == 0 && BROKEN.load(std::sync::atomic::Ordering::Relaxed) {
+        1
+    } else {
+        code
+    }
 }
 
 /// A line for the person watching, on stderr. Where that can't be written, there is no one to tell.

@@ -102,11 +102,11 @@ fn heading(page: &Page<'_>) -> String {
     let documents = plural(summary.documents, "document", "documents");
     match page.label {
         Label::Current => format!(
-            "CURRENT at event {} · {claims} from {documents}",
+            "CURRENT at event {} · {claims} citing {documents}",
             summary.event
         ),
         Label::History { event } => format!(
-            "HISTORY: what was current at event {event}, built {} · {claims} from {documents} · not the state of today",
+            "HISTORY: what was current at event {event}, built {} · {claims} citing {documents} · not the state of today",
             moment::shown(summary.built_at)
         ),
     }
@@ -499,8 +499,13 @@ pub(crate) fn ledger(ledger: &Ledger, places: &BTreeMap<EvidenceId, Location>) -
             citations.marks(&fact.evidence)
         );
     }
-    out.push_str("\nCited passages\n");
-    out.push_str(&sources(&citations, &ledger.evidence, places));
+    if !ledger.contradictions_sought {
+        out.push_str("\nThe profile of this case file names no fields, so contradictions are not looked for.\n");
+    }
+    if !ledger.facts.is_empty() {
+        out.push_str("\nCited passages\n");
+        out.push_str(&sources(&citations, &ledger.evidence, places));
+    }
     out
 }
 

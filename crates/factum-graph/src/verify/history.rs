@@ -126,7 +126,8 @@ fn read_event<'j>(
     let word = value.get("event").and_then(Value::as_str).unwrap_or("");
     let own: &[&str] = match word {
         "published" => &["doc_id", "version", "text_sha256", "slot"],
-        "withdrawn" | "reinstated" => &["doc_id"],
+        "withdrawn" => &["doc_id", "file_gone"],
+        "reinstated" => &["doc_id"],
         "moved" => &["doc_id", "from", "slot"],
         "granted" => &["doc_id", "to"],
         "revoked" => &["doc_id", "from"],

@@ -94,7 +94,10 @@ fn history() -> (Vec<Event>, BTreeMap<(String, u32), String>) {
         publish(4, 1),
         publish(5, 1),
         publish(0, 2),
-        EventKind::Withdrawn { doc_id: id(1) },
+        EventKind::Withdrawn {
+            doc_id: id(1),
+            file_gone: true,
+        },
         EventKind::Revoked {
             doc_id: Some(id(2)),
             from: ann,

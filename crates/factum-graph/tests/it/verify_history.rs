@@ -57,7 +57,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
             let text_sha256 = TextDigest::of(format!("{doc_id}{version}").as_bytes());
             EventKind::Published { doc_id, version, text_sha256, slot }
         }),
-        1 => doc.clone().prop_map(|doc_id| EventKind::Withdrawn { doc_id }),
+        1 => doc.clone().prop_map(|doc_id| EventKind::Withdrawn { doc_id, file_gone: false }),
         1 => doc.clone().prop_map(|doc_id| EventKind::Reinstated { doc_id }),
         1 => (doc, slot).prop_map(|(doc_id, slot)| EventKind::Moved { doc_id, from: slot.clone(), slot }),
         2 => (maybe.clone(), who.clone()).prop_map(|(doc_id, to)| EventKind::Granted { doc_id, to }),

@@ -55,6 +55,7 @@ pub(super) async fn add(args: AddArgs, context: &Context<'_>) -> Result<u8> {
     if args.as_doc.is_some() && args.files.len() != 1 {
         return Err(Usage("--as-doc goes with one file".to_owned()).into());
     }
+    context.workspace.check_may_change(&context.principal)?;
     let id = case_id(&args.case)?;
     let after = args.after.map(DocumentId::new).transpose()?;
     let mut files: Vec<(DocumentId, ReadFile)> = Vec::with_capacity(args.files.len());
@@ -97,6 +98,9 @@ fn outcome_line(outcome: &Outcome) -> String {
         (Published::Unchanged, false) => "unchanged; no event".to_owned(),
     };
     let mut line = format!("{}: {what}\n", clean(outcome.doc_id.as_str()));
+    if outcome.withdrawn {
+        line.push_str("  it is withdrawn and stays so; `factum reinstate` lets it count again\n");
+    }
     for warning in &outcome.warnings {
         line.push_str(&format!("  warning: {}\n", clean(warning)));
     }
@@ -131,6 +135,12 @@ fn sync_text(case: &str, report: &SyncReport) -> String {
     for doc_id in &report.withdrawn {
         text.push_str(&format!(
             "{}: withdrawn, since its file is gone\n",
+            clean(doc_id.as_str())
+        ));
+    }
+    for doc_id in &report.still_withdrawn {
+        text.push_str(&format!(
+            "{}: stays withdrawn, though its file is there; `factum reinstate` lets it count again\n",
             clean(doc_id.as_str())
         ));
     }

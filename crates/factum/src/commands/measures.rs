@@ -82,12 +82,11 @@ pub(super) async fn verify(what: Option<&str>, context: &Context<'_>) -> Result<
     match what {
         Some(run) if run.starts_with("run-") => {
             total = match workspace.verify_stored_run(run, caller).await {
-                Err(EngineError::UnknownRun(_)) if CaseId::new(run).is_ok() => {
+                Err(EngineError::UnknownRun(_) | EngineError::ForbiddenRun(_))
+                    if CaseId::new(run).is_ok() =>
+                {
                     // A case file may be called like a run.
-                    match workspace.verify_case(&case_id(run)?, caller).await {
-                        Err(_) => return Err(EngineError::UnknownRun(run.to_owned()).into()),
-                        Ok(found) => found,
-                    }
+                    workspace.verify_case(&case_id(run)?, caller).await?
                 }
                 other => other?,
             };

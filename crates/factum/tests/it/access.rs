@@ -108,14 +108,7 @@ fn a_principal_sees_nothing_until_granted() {
     let all = read_all(&workspace, "broker", &["run-000001"]);
     for ran in &all {
         let list = ran.line.contains("\"status\" \"--") || ran.line.contains("\"verify\" \"--");
-        let run = ran.line.contains("run-000001") && !ran.line.contains("\"diff\"");
-        let expected = if list {
-            0
-        } else if run {
-            3
-        } else {
-            7
-        };
+        let expected = if list { 0 } else { 7 };
         assert_eq!(ran.code, Some(expected), "{ran:#?}");
     }
     assert_nowhere(&all, &[MARKER, SECRET, "a.txt", "hose", "narrative"]);
@@ -532,11 +525,56 @@ fn a_run_of_another_principal_is_not_read_by_a_third() {
     workspace.factum("build wd --as auditor").ok();
     workspace
         .factum("export run run-000001 --as auditor")
-        .fails(3, "run-000001");
+        .fails(7, "run-000001");
     workspace
         .factum("compare run-000001 run-000002 --as auditor")
-        .fails(3, "run-000001");
+        .fails(7, "run-000001");
     // The owner may, as far as the owner may see its sources.
     workspace.factum("export run run-000001").ok();
     workspace.factum("compare run-000001 run-000002").exits(1);
+}
+
+#[test]
+fn diff_tells_nothing_of_what_happened_to_a_hidden_document() {
+    let workspace = granted();
+    workspace.factum("build wd --as broker").ok();
+    workspace.factum("revoke wd b.txt --from broker").ok();
+    workspace.write(
+        "b.txt",
+        "The insurer received another claim on 9 May 2026.\n",
+    );
+    workspace.sync();
+    let publication = workspace.factum("status wd --json").ok().json()["event"].clone();
+    workspace.factum("build wd --as broker").ok();
+    let diff = workspace.factum("diff wd --json --as broker").ok();
+    let causes: Vec<serde_json::Value> = ["added", "removed", "changed", "moved", "removed_hidden"]
+        .iter()
+        .flat_map(|list| diff.json()[*list].as_array().unwrap().clone())
+        .map(|change| change["cause"].clone())
+        .collect();
+    assert!(!causes.is_empty());
+    for cause in &causes {
+        assert_ne!(cause["event"], publication, "{diff:#?}");
+    }
+    assert!(!diff.stdout.contains("published"), "{diff:#?}");
+}
+
+#[test]
+fn runs_with_hidden_sources_are_not_compared() {
+    let workspace = granted();
+    workspace.factum("build wd --as broker").ok();
+    workspace.factum("revoke wd b.txt --from broker").ok();
+    workspace.factum("build wd --as broker").ok();
+    let runs = workspace
+        .factum("history wd --json --as broker")
+        .ok()
+        .json();
+    let ids: Vec<String> = runs["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["run_id"].as_str().unwrap().to_owned())
+        .collect();
+    let line = format!("compare {} {} --as broker", ids[0], ids[ids.len() - 1]);
+    workspace.factum(&line).fails(7, "no longer see");
 }

@@ -157,7 +157,7 @@ fn the_summary_and_its_refusal_read_like_this() {
     let workspace = Workspace::built();
     insta::assert_snapshot!(workspace.factum("show wd").ok().stdout, @r"
     wd (wd), for local
-    CURRENT at event 3 · 6 claims from 3 documents
+    CURRENT at event 3 · 6 claims citing 3 documents
 
       1. The hose under the sink burst on 3 March 2026. [1]
       2. The kitchen floor was soaked through by the evening. [2]
@@ -889,4 +889,62 @@ fn the_demo_tells_its_story_and_ends_well() {
     workspace.factum("-C kept show WD-2291").ok();
     workspace.factum("-C kept verify").ok();
     workspace.factum("demo --keep kept").fails(3, "already");
+}
+
+#[test]
+fn what_someone_withdrew_stays_withdrawn_though_its_file_is_there() {
+    let workspace = Workspace::built();
+    workspace.factum("withdraw wd a.txt").ok();
+    let report = workspace.sync();
+    assert_eq!(report["still_withdrawn"], serde_json::json!(["a.txt"]));
+    assert_eq!(report["published"], serde_json::json!([]));
+    // Nor does a new version bring it back, by either way.
+    workspace.write("a.txt", "The hose under the bath burst on 4 March 2026.\n");
+    workspace.sync();
+    workspace.factum("add wd in/a.txt").ok();
+    let status = workspace.factum("status wd --json").ok().json();
+    assert_eq!(status["documents"][0]["state"], "withdrawn");
+    workspace.factum("reinstate wd a.txt").ok();
+    let status = workspace.factum("status wd --json").ok().json();
+    assert_eq!(status["documents"][0]["state"], "current");
+    assert_eq!(status["documents"][0]["version"], 2);
+}
+
+#[test]
+fn a_document_added_by_hand_does_not_go_with_the_folder() {
+    let workspace = Workspace::built();
+    std::fs::write(
+        workspace.at("memo.txt"),
+        "The landlord asked for keys on 7 March 2026.\n",
+    )
+    .unwrap();
+    workspace.factum("add wd memo.txt").ok();
+    let report = workspace.sync();
+    assert_eq!(report["withdrawn"], serde_json::json!([]));
+    let status = workspace.factum("status wd --json").ok().json();
+    assert!(
+        status["documents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|document| document["doc_id"] == "memo.txt" && document["state"] == "current")
+    );
+}
+
+#[test]
+fn output_that_can_not_be_written_is_an_error() {
+    let workspace = Workspace::built();
+    let factum = env!("CARGO_BIN_EXE_factum");
+    let folder = workspace.at("");
+    let line = format!(
+        "cd {} && {factum} export texts wd > /dev/full",
+        folder.display()
+    );
+    let ran = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(line)
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("can't be written"));
 }
