@@ -7,6 +7,8 @@ pub mod claim;
 pub mod event;
 pub mod evidence;
 pub mod profile;
+mod profile_error;
+mod rule;
 pub mod slot;
 pub mod snapshot;
 pub mod support;

@@ -5,70 +5,12 @@
 //! The four built in are under `profiles/`.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use regex::Regex;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::claim::Fields;
-
-/// A profile that can't be used.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ProfileError {
-    /// Not TOML, a key nobody knows, or a value of the wrong type. The text names it.
-    #[error("profile {name:?}: {message}")]
-    Malformed {
-        /// The profile.
-        name: String,
-        /// What the reader said, with line and key.
-        message: String,
-    },
-    /// A rule's regular expression does not compile.
-    #[error("profile {name:?}, rule {rule:?}: the pattern does not compile: {message}")]
-    Pattern {
-        /// The profile.
-        name: String,
-        /// The rule's id.
-        rule: String,
-        /// What the regular expression library said.
-        message: String,
-    },
-    /// A part names a claim field that the schema lacks.
-    #[error(
-        "profile {name:?}: {place} names the field {field:?}, which [claim.fields] does not have"
-    )]
-    UnknownField {
-        /// The profile.
-        name: String,
-        /// Where.
-        place: String,
-        /// The field.
-        field: String,
-    },
-    /// A value outside its range.
-    #[error("profile {name:?}: {message}")]
-    Range {
-        /// The profile.
-        name: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// No such profile.
-    #[error("there is no profile {name:?}; there are {}", known.join(", "))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// Profiles that extend each other in a circle, or too deep.
-    #[error("profile {name:?} extends itself, or more than eight others")]
-    Circle {
-        /// The profile.
-        name: String,
-    },
-}
+pub use crate::profile_error::ProfileError;
+pub use crate::rule::{Rule, RuleMatch};
 
 /// A profile ready for use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -127,30 +69,6 @@ pub struct FieldRule {
     /// If not empty, the only values allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
-}
-
-/// A regular expression whose named groups are claim fields.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// Names the rule in support verdicts.
-    pub id: String,
-    /// The pattern (Rust `regex` syntax). The whole match is the evidence.
-    pub pattern: String,
-    /// Fields with a fixed value.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub set: Fields,
-    #[serde(skip)]
-    compiled: Option<Regex>,
-}
-
-/// One place where a rule matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleMatch {
-    /// The matched bytes, without outer white space.
-    pub bytes: Range<usize>,
-    /// The claim's fields.
-    pub fields: Fields,
 }
 
 /// Extraction without a model.
@@ -392,18 +310,7 @@ impl Profile {
         self.check_fields()?;
         self.check_ranges()?;
         for rule in &mut self.rules {
-            let compiled = Regex::new(&rule.pattern).map_err(|error| ProfileError::Pattern {
-                name: name.to_owned(),
-                rule: rule.id.clone(),
-                message: error
-                    .to_string()
-                    .lines()
-                    .last()
-                    .unwrap_or("")
-                    .trim()
-                    .to_owned(),
-            })?;
-            rule.compiled = Some(compiled);
+            rule.compile(name)?;
         }
         self.check_rule_fields()?;
         Ok(self)
@@ -450,11 +357,7 @@ impl Profile {
     fn check_rule_fields(&self) -> Result<(), ProfileError> {
         for rule in &self.rules {
             let place = format!("rule {:?}", rule.id);
-            let groups = rule
-                .compiled
-                .iter()
-                .flat_map(|r| r.capture_names().flatten());
-            for field in groups.chain(rule.set.keys().map(String::as_str)) {
+            for field in rule.field_names() {
                 self.require_field(&place, field)?;
             }
         }
@@ -522,33 +425,6 @@ impl Profile {
         }
         out.push_str(rest);
         out
-    }
-}
-
-impl Rule {
-    /// Every place in `text` where the rule matches, in order, without overlaps.
-    pub fn matches<'t>(&'t self, text: &'t str) -> impl Iterator<Item = RuleMatch> + 't {
-        self.compiled.iter().flat_map(move |regex| {
-            regex.captures_iter(text).filter_map(move |found| {
-                let whole = found.get(0)?;
-                let trimmed = whole.as_str().trim();
-                if trimmed.is_empty() {
-                    return None;
-                }
-                let start =
-                    whole.start() + (whole.as_str().len() - whole.as_str().trim_start().len());
-                let mut fields = self.set.clone();
-                for name in regex.capture_names().flatten() {
-                    if let Some(group) = found.name(name) {
-                        fields.insert(name.to_owned(), group.as_str().to_owned());
-                    }
-                }
-                Some(RuleMatch {
-                    bytes: start..start + trimmed.len(),
-                    fields,
-                })
-            })
-        })
     }
 }
 

@@ -8,11 +8,11 @@ use factum_graph::compare::{Comparison, compare_runs};
 use factum_graph::run_file::{
     Invalidation, NodeKind, RUN_FORMAT, RunCounts, RunFile, RunNode, snapshot_sha256,
 };
-use factum_graph::{Entry, Page};
+use factum_graph::{Entry, Page, SpecContext};
 use factum_store::{RunRow, StoreError, Tx};
 use serde::Serialize;
 
-use crate::build::BuildReport;
+use crate::build::{BuildReport, Counts};
 use crate::error::EngineError;
 use crate::permission::{Permitted, is_owner, permitted};
 use crate::workspace::Workspace;
@@ -236,17 +236,46 @@ pub(crate) async fn run_file(
     let report: BuildReport = serde_json::from_str(summary)
         .map_err(|error| StoreError::Damaged(format!("the record of {}: {error}", run.run_id)))?;
     let pages = load_tree(tx, case.case_no, run.new.root).await?;
+    let nodes = run_nodes(tx, run, &context, &pages).await?;
+    let snapshot = snapshot_of(&pages);
+    let file = RunFile {
+        format: RUN_FORMAT.to_owned(),
+        run_id: run.run_id.clone(),
+        case_id: case.case_id,
+        principal: run.new.principal.clone(),
+        event: run.new.event,
+        profile: run.new.profile.clone(),
+        full: run.new.full,
+        snapshot_sha256: snapshot_sha256(&snapshot)?,
+        snapshot,
+        root: run.new.root,
+        nodes,
+        generations: BTreeMap::new(),
+        counts: exported_counts(report.counts),
+        invalidation: exported_invalidation(report.invalidation, run.new.root),
+        seconds: report.seconds,
+    };
+    Ok((file, permitted))
+}
+
+/// A run's nodes, children before parents.
+async fn run_nodes(
+    tx: &mut Tx,
+    run: &RunRow,
+    context: &SpecContext,
+    pages: &[(NodeKey, Page)],
+) -> Result<Vec<RunNode>, EngineError> {
     let scope = (run.scope != 0).then_some(run.scope);
     let names: HashMap<NodeKey, String> = pages
         .iter()
         .map(|(key, page)| (*key, page.name()))
         .collect();
     let mut nodes = Vec::new();
-    for (key, page) in &pages {
+    for (key, page) in pages {
         let mut keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
         keys.push(*key);
         let mut results: HashMap<NodeKey, _> = tx
-            .results(case.case_no, &keys, scope)
+            .results(run.new.case_no, &keys, scope)
             .await?
             .into_iter()
             .map(|stored| (stored.key, stored))
@@ -285,43 +314,29 @@ pub(crate) async fn run_file(
             page.name(),
             NodeKind::Reduction,
             children,
-            page.spec(&context),
+            page.spec(context),
         )?;
     }
-    let snapshot = snapshot_of(&pages);
-    let counts = report.counts;
-    let file = RunFile {
-        format: RUN_FORMAT.to_owned(),
-        run_id: run.run_id.clone(),
-        case_id: case.case_id,
-        principal: run.new.principal.clone(),
-        event: run.new.event,
-        profile: run.new.profile.clone(),
-        full: run.new.full,
-        snapshot_sha256: snapshot_sha256(&snapshot)?,
-        snapshot,
-        root: run.new.root,
-        nodes,
-        generations: BTreeMap::new(),
-        counts: RunCounts {
-            nodes: counts.nodes,
-            recomputed: counts.recomputed,
-            reused: counts.reused,
-            model_calls: counts.model_calls,
-            generations_reused: counts.generations_reused,
-            new_tokens: counts.new_tokens,
-        },
-        invalidation: Invalidation {
-            nodes: report.invalidation.nodes,
-            previous_root_key: report.invalidation.previous_root_key,
-            current_root_key: run.new.root,
-            previous_status: report
-                .invalidation
-                .previous_status
-                .map(|status| status.word().to_owned()),
-            serve_refusal: report.invalidation.serve_refusal,
-        },
-        seconds: report.seconds,
-    };
-    Ok((file, permitted))
+    Ok(nodes)
+}
+
+fn exported_counts(counts: Counts) -> RunCounts {
+    RunCounts {
+        nodes: counts.nodes,
+        recomputed: counts.recomputed,
+        reused: counts.reused,
+        model_calls: counts.model_calls,
+        generations_reused: counts.generations_reused,
+        new_tokens: counts.new_tokens,
+    }
+}
+
+fn exported_invalidation(found: crate::build::Invalidation, root: NodeKey) -> Invalidation {
+    Invalidation {
+        nodes: found.nodes,
+        previous_root_key: found.previous_root_key,
+        current_root_key: root,
+        previous_status: found.previous_status.map(|status| status.word().to_owned()),
+        serve_refusal: found.serve_refusal,
+    }
 }

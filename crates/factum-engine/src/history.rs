@@ -138,23 +138,19 @@ fn in_words(event: &Event) -> String {
         doc.as_ref()
             .map_or_else(|| "the whole case file".to_owned(), ToString::to_string)
     };
-    match &event.kind {
-        Kind::Published {
-            doc_id, version: 1, ..
-        } => format!("{doc_id} was added"),
-        Kind::Published {
-            doc_id, version, ..
-        } => format!("{doc_id} has version {version}"),
-        Kind::Withdrawn {
-            doc_id,
-            file_gone: true,
-        } => {
-            format!("{doc_id} was withdrawn, since its file was gone")
+    match (&event.kind, event.kind.doc_id()) {
+        (
+            Kind::Withdrawn {
+                doc_id,
+                file_gone: true,
+            },
+            _,
+        ) => format!("{doc_id} was withdrawn, since its file was gone"),
+        (Kind::Granted { doc_id, to }, _) => format!("{to} may see {}", whole(doc_id)),
+        (Kind::Revoked { doc_id, from }, _) => {
+            format!("{from} may no longer see {}", whole(doc_id))
         }
-        Kind::Withdrawn { doc_id, .. } => format!("{doc_id} was withdrawn"),
-        Kind::Reinstated { doc_id } => format!("{doc_id} was reinstated"),
-        Kind::Moved { doc_id, .. } => format!("{doc_id} has another place"),
-        Kind::Granted { doc_id, to } => format!("{to} may see {}", whole(doc_id)),
-        Kind::Revoked { doc_id, from } => format!("{from} may no longer see {}", whole(doc_id)),
+        (kind, Some(doc_id)) => crate::serve::in_words(kind, doc_id).1,
+        (kind, None) => kind.word().to_owned(),
     }
 }

@@ -304,6 +304,22 @@ fn context_reasons(old: &SpecContext, new: &SpecContext) -> Vec<Reason> {
     reasons
 }
 
+/// The kind of an event on a document, and the event in words.
+pub(crate) fn in_words(kind: &EventKind, doc_id: &DocumentId) -> (&'static str, String) {
+    match kind {
+        EventKind::Published { version: 1, .. } => ("published", format!("{doc_id} was added")),
+        EventKind::Published { version, .. } => {
+            ("published", format!("{doc_id} has version {version}"))
+        }
+        EventKind::Withdrawn { .. } => ("withdrawn", format!("{doc_id} was withdrawn")),
+        EventKind::Reinstated { .. } => ("reinstated", format!("{doc_id} was reinstated")),
+        EventKind::Moved { .. } => ("moved", format!("{doc_id} has another place")),
+        EventKind::Granted { .. } | EventKind::Revoked { .. } => {
+            ("access", format!("access to {doc_id} changed"))
+        }
+    }
+}
+
 /// What events mean to a reader: only what concerns documents it has a slot for, and names only where
 /// it may see the document now.
 pub(crate) async fn event_reasons<'e>(
@@ -351,32 +367,8 @@ pub(crate) async fn event_reasons<'e>(
             }
             continue;
         }
-        reasons.push(match &event.kind {
-            EventKind::Published { version: 1, .. } => {
-                reason("published", Some(doc_id), format!("{doc_id} was added"))
-            }
-            EventKind::Published { version, .. } => reason(
-                "published",
-                Some(doc_id),
-                format!("{doc_id} has version {version}"),
-            ),
-            EventKind::Withdrawn { .. } => {
-                reason("withdrawn", Some(doc_id), format!("{doc_id} was withdrawn"))
-            }
-            EventKind::Reinstated { .. } => reason(
-                "reinstated",
-                Some(doc_id),
-                format!("{doc_id} was reinstated"),
-            ),
-            EventKind::Moved { .. } => {
-                reason("moved", Some(doc_id), format!("{doc_id} has another place"))
-            }
-            EventKind::Granted { .. } | EventKind::Revoked { .. } => reason(
-                "access",
-                Some(doc_id),
-                format!("access to {doc_id} changed"),
-            ),
-        });
+        let (kind, words) = in_words(&event.kind, doc_id);
+        reasons.push(reason(kind, Some(doc_id), words));
     }
     Ok(reasons)
 }
