@@ -11,7 +11,7 @@
 //! rest (a greeting, an address, a file reference) ranks last instead of in the middle.
 //!
 //! The walk sees only shared words, so its scores are weighted afterwards: sentences of few words
-//! lose, and so do those a reader could not use alone (see [`stands_alone`]), repetitions, and
+//! lose, and so do those a reader could not use alone (see `stands_alone`), repetitions, and
 //! what a mail quotes; and earlier sentences gain a little (H. P. Edmundson, *New Methods in
 //! Automatic Extracting*, Journal of the ACM 16 (1969)). Unigram F1 of the best three sentences,
 //! for the walk alone, with the weights, and with weights and position:
