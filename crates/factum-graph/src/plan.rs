@@ -1,4 +1,4 @@
-//! The plan from scratch: all documents in, all pages out. [`crate::advance`] must give the same tree.
+//! The plan from scratch: all documents in, all pages out. [`crate::advance()`] must give the same tree.
 
 use factum_base::{NodeKey, sha256};
 use factum_casefile::SlotState;
