@@ -101,15 +101,15 @@ mod tests {
         for (name, digest) in [
             (
                 "narrative",
-                "01d122acaea84907bc06499373d69aeae2216b6684f6bba32fe7e4aad185ae8f",
+                "631b934ad3f64a5132a53f0c0ffb2d0fcf91d68688b4363a2b2a541198514971",
             ),
             (
                 "facts",
-                "e26f8d249def206d6b6395b0e2570528240d25591324a0c13c69ce806c7b8957",
+                "aa8d7d0ae26c5b65415cf349c7510ec5b684392163f75c159321955b7c1fa7f7",
             ),
             (
                 "session",
-                "ce725afefc67b401a930265ab44e384141ea6a46370d7778dcfe76e538c30763",
+                "77c8ad648fcc1f90f751cc4dc2fedcb46253d59b466ef0a0fb7cf2bafabefd26",
             ),
             (
                 "controlled",
