@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::{
-    Claim, Event, EventKind, Evidence, EvidenceId, NodeResult, NodeStatus, SlotState, Verdict,
+    Claim, Event, EventKind, Evidence, EvidenceId, NodeResult, NodeStatus, SlotState,
 };
 use factum_graph::SpecContext;
 use factum_store::{Head, StoreError, Tx};
@@ -439,13 +439,4 @@ pub(crate) async fn recheck_evidence(
         }
     }
     Ok(())
-}
-
-/// A claim's verdict in a word.
-pub const fn verdict_word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Supported => "supported",
-        Verdict::Unsupported => "unsupported",
-        Verdict::Unchecked => "unchecked",
-    }
 }

@@ -78,16 +78,7 @@ pub(crate) fn page(page: &Page<'_>) -> String {
         );
     }
     out.push_str("<h2>Cited passages</h2>\n");
-    for (n, id) in citations.iter() {
-        let place = page
-            .places
-            .get(id)
-            .map(|place| format!(", {place}"))
-            .unwrap_or_default();
-        let quote = summary
-            .evidence
-            .get(id)
-            .map_or("", |one| one.quote.as_str());
+    for (n, id, place, quote) in page.passages(&citations) {
         let _ = writeln!(
             out,
             "<div id=e{n}><span class=place>[{n}] {} v{}{}</span><blockquote dir=auto>{}</blockquote></div>",

@@ -37,6 +37,24 @@ pub(crate) struct Page<'p> {
     pub(crate) label: Label,
 }
 
+impl<'p> Page<'p> {
+    /// The cited passages in the order of their numbers: number, id, place behind a comma, quote.
+    pub(crate) fn passages<'c>(
+        &'c self,
+        citations: &'c Citations<'p>,
+    ) -> impl Iterator<Item = (usize, &'p EvidenceId, String, &'p str)> + 'c {
+        citations.iter().map(|(n, id)| {
+            let place = self
+                .places
+                .get(id)
+                .map(|place| format!(", {place}"))
+                .unwrap_or_default();
+            let quote = self.summary.evidence.get(id);
+            (n, id, place, quote.map_or("", |one| one.quote.as_str()))
+        })
+    }
+}
+
 /// The numbers that citations are shown with: one place makes them, so text and list agree.
 pub(crate) struct Citations<'p> {
     order: Vec<&'p EvidenceId>,
@@ -235,16 +253,7 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
         let _ = writeln!(out, "\n{note}");
     }
     out.push('\n');
-    for (n, id) in citations.iter() {
-        let place = page
-            .places
-            .get(id)
-            .map(|place| format!(", {place}"))
-            .unwrap_or_default();
-        let quote = summary
-            .evidence
-            .get(id)
-            .map_or("", |one| one.quote.as_str());
+    for (n, id, place, quote) in page.passages(&citations) {
         let _ = writeln!(
             out,
             "[^{n}]: {} v{}{}: “{}”",
