@@ -1,0 +1,1 @@
+//! Outputs from a file, for tests and for trying a pipeline without a model.

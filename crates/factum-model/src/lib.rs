@@ -1,0 +1,23 @@
+//! Language models behind one trait: messages in, whole generations out, and nothing about case files.
+//!
+//! A [`Generator`] states its [`ModelIdentity`], which enters node keys and generation digests: two
+//! generators with one identity must give one answer to one request, as far as their engine can.
+//! Decoding may be bound by a [`Constraint`], so that an answer can't cite what it was not given.
+
+pub mod canned;
+pub mod constraint;
+pub mod error;
+pub mod generation;
+pub mod generator;
+pub mod identity;
+pub mod replay;
+pub mod request;
+
+pub use constraint::{Constraint, FieldShape, FieldValue, GroundedSchema, Source};
+pub use error::ModelError;
+pub use generation::{Generation, StopReason};
+pub use generator::{
+    BoxFuture, Capabilities, ConstraintKind, Control, GenerationSink, Generator, TokenCount,
+};
+pub use identity::ModelIdentity;
+pub use request::{GenerationDigest, GenerationRequest, Message, Role};
