@@ -10,8 +10,13 @@ pub mod error;
 pub mod generation;
 pub mod generator;
 pub mod identity;
+#[cfg(feature = "local")]
+pub mod local;
+pub mod openai;
+pub mod pins;
 pub mod replay;
 pub mod request;
+pub mod weights;
 
 pub use constraint::{Constraint, FieldShape, FieldValue, GroundedSchema, Source};
 pub use error::ModelError;

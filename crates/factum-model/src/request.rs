@@ -160,9 +160,9 @@ mod tests {
             |r| r.max_new_tokens += 1,
         ];
         for change in changes {
-            let mut changed = request();
-            change(&mut changed);
-            assert_ne!(changed.digest(&model).unwrap(), base);
+            let mut other = request();
+            change(&mut other);
+            assert_ne!(other.digest(&model).unwrap(), base);
         }
     }
 }

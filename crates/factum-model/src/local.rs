@@ -1,0 +1,1 @@
+//! Models in this process, by llama.cpp.

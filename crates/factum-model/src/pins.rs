@@ -1,0 +1,1 @@
+//! Pinned models: what is known by name, where its files are, and how they get there.
