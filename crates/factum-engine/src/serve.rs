@@ -1,21 +1,24 @@
 //! Serving: a summary is read only where its root is the one that the snapshot demands now.
 //!
-//! Everything is decided in one read transaction: the demanded root, the built one, every citation.
-//! A root that differs is STALE and its claims are not even read.
+//! Everything is decided on one state of the store: the demanded root, the built one, every citation. Where
+//! the newest build is up to date, that is a single statement; else it is one read transaction, in which
+//! a root that differs is STALE and its claims are not even read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::{
-    Claim, Event, EventKind, Evidence, EvidenceId, NodeResult, NodeStatus, SlotState,
+    Claim, Event, EventKind, Evidence, EvidenceId, NodeResult, NodeStatus, Profile, SlotState,
 };
 use factum_graph::SpecContext;
-use factum_store::{Head, StoreError, Tx};
+use factum_store::{CaseRow, Head, StoreError, Tx};
 use serde::Serialize;
 
 use crate::error::EngineError;
-use crate::permission::{Permitted, permitted};
+use crate::permission::{Permitted, is_owner, permitted};
 use crate::planning::{CurrentTree, PlanFor};
+use crate::text_cache::Indexed;
 use crate::transformation::Generator;
 use crate::workspace::Workspace;
 
@@ -124,10 +127,51 @@ impl Workspace {
         principal: &PrincipalId,
         generator: Option<Generator>,
     ) -> Result<Served, EngineError> {
+        if let Some(summary) = self.serve_current(case_id, principal, generator).await? {
+            return Ok(Served::Current(Box::new(summary)));
+        }
         let mut tx = self.repository.read().await?;
         let served = self.serve_in(&mut tx, case_id, principal, generator).await;
         tx.close().await?;
         served
+    }
+
+    /// The common case in one question to the store: the newest head was built from the latest event, in
+    /// this context. `None` where anything at all is otherwise; what, is then decided in a transaction.
+    async fn serve_current(
+        &self,
+        case_id: &CaseId,
+        principal: &PrincipalId,
+        generator: Option<Generator>,
+    ) -> Result<Option<Summary>, EngineError> {
+        let owner = is_owner(principal);
+        let name = generator.map(Generator::name);
+        let row = self
+            .repository
+            .serving_row(case_id, principal, owner, name)
+            .await?;
+        let Some(row) = row.filter(|row| row.access.any()) else {
+            return Ok(None);
+        };
+        let profile = self.profile(&row.case.profile)?;
+        let generator = Generator::parse(&row.head.generator)?;
+        let context = self.spec_context(principal, &row.case.profile, generator)?;
+        let current = row.head.context == context.digest()
+            && row.result.status != NodeStatus::Invalid
+            && row.citable == row.result.evidence.len() as u64;
+        let Some(built) = row.head.built.as_ref().filter(|_| current) else {
+            return Ok(None);
+        };
+        self.recheck_quotes(&row.result.evidence).await?;
+        recheck_claims(&row.result)?;
+        let (root, built_at) = (built.root, built.at);
+        Ok(Some(summary(
+            &row.case,
+            principal,
+            &profile,
+            row.result,
+            (root, built_at, row.head.generator),
+        )))
     }
 
     async fn serve_in(
@@ -151,28 +195,59 @@ impl Workspace {
                 if result.status == NodeStatus::Invalid {
                     return Ok(Served::Refused(invalid(&permitted, built.event)));
                 }
-                recheck(self, tx, &permitted, principal, &result).await?;
-                let built_at = built.at;
-                Ok(Served::Current(Box::new(Summary {
-                    case_id: case.case_id.clone(),
-                    title: case.title.clone(),
-                    principal: principal.clone(),
-                    event: case.last_event,
-                    root: tree.root,
-                    status: result.status,
-                    generator: head.generator,
-                    built_at,
-                    claims: result
-                        .claims
-                        .into_iter()
-                        .map(|c| (profile.read(&c.fields), c))
-                        .collect(),
-                    documents: cited_documents(&result.evidence),
-                    evidence: result.evidence,
-                    withheld: result.withheld.len(),
-                })))
+                recheck_evidence(self, tx, &permitted, principal, &result.evidence).await?;
+                recheck_claims(&result)?;
+                let about = (tree.root, built.at, head.generator);
+                let summary = summary(case, principal, &profile, result, about);
+                Ok(Served::Current(Box::new(summary)))
             }
         }
+    }
+
+    /// Holds each quote against the text that it cites.
+    async fn recheck_quotes(
+        &self,
+        evidence: &BTreeMap<EvidenceId, Evidence>,
+    ) -> Result<(), EngineError> {
+        let digests: BTreeSet<TextDigest> = evidence.values().map(|one| one.text_sha256).collect();
+        let texts = if let Some(texts) = self.texts.kept(digests.iter()) {
+            texts
+        } else {
+            // A text is found by its digest and never changes, so any transaction will do.
+            let mut tx = self.repository.read().await?;
+            let texts = self.texts.texts(&mut tx, digests.into_iter()).await;
+            tx.close().await?;
+            texts?
+        };
+        check_quotes(evidence, &texts)
+    }
+}
+
+/// A result as a summary: its root, when it was built, and by which generator.
+fn summary(
+    case: &CaseRow,
+    principal: &PrincipalId,
+    profile: &Profile,
+    result: NodeResult,
+    (root, built_at, generator): (NodeKey, i64, String),
+) -> Summary {
+    Summary {
+        case_id: case.case_id.clone(),
+        title: case.title.clone(),
+        principal: principal.clone(),
+        event: case.last_event,
+        root,
+        status: result.status,
+        generator,
+        built_at,
+        claims: result
+            .claims
+            .into_iter()
+            .map(|claim| (profile.read(&claim.fields), claim))
+            .collect(),
+        documents: cited_documents(&result.evidence),
+        evidence: result.evidence,
+        withheld: result.withheld.len(),
     }
 }
 
@@ -373,28 +448,19 @@ pub(crate) async fn event_reasons<'e>(
     Ok(reasons)
 }
 
-/// Holds every citation against the snapshot now and its text.
-async fn recheck(
-    workspace: &Workspace,
-    tx: &mut Tx,
-    permitted: &Permitted,
-    principal: &PrincipalId,
-    result: &NodeResult,
-) -> Result<(), EngineError> {
-    recheck_evidence(workspace, tx, permitted, principal, &result.evidence).await?;
-    for claim in &result.claims {
-        if let Some(lost) = claim
-            .evidence
-            .iter()
-            .find(|id| !result.evidence.contains_key(id))
-        {
-            return Err(StoreError::Damaged(format!(
-                "a claim cites {lost}, which its root does not hold"
-            ))
-            .into());
-        }
+/// Holds claims against the evidence that their root keeps.
+fn recheck_claims(result: &NodeResult) -> Result<(), StoreError> {
+    let lost = result
+        .claims
+        .iter()
+        .flat_map(|claim| &claim.evidence)
+        .find(|id| !result.evidence.contains_key(id));
+    match lost {
+        Some(lost) => Err(StoreError::Damaged(format!(
+            "a claim cites {lost}, which its root does not hold"
+        ))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Holds evidence against the snapshot now and its texts.
@@ -431,12 +497,21 @@ pub(crate) async fn recheck_evidence(
     }
     let digests = cited.iter().map(|(.., digest)| *digest);
     let texts = workspace.texts.texts(tx, digests).await?;
+    check_quotes(evidence, &texts)
+}
+
+fn check_quotes(
+    evidence: &BTreeMap<EvidenceId, Evidence>,
+    texts: &HashMap<TextDigest, Arc<Indexed>>,
+) -> Result<(), EngineError> {
+    let damaged = |fault: factum_casefile::EvidenceFault| StoreError::Damaged(fault.to_string());
     for one in evidence.values() {
         one.check_identity().map_err(damaged)?;
-        if let Some(found) = texts.get(&one.text_sha256) {
-            one.check_quote_with(&found.text, &found.index)
-                .map_err(damaged)?;
-        }
+        let found = texts.get(&one.text_sha256).ok_or_else(|| {
+            StoreError::Damaged(format!("the text of {} is not at hand", one.evidence_id))
+        })?;
+        one.check_quote_with(&found.text, &found.index)
+            .map_err(damaged)?;
     }
     Ok(())
 }

@@ -30,6 +30,17 @@ struct Kept {
 }
 
 impl TextCache {
+    /// The texts of these digests, if all of them are kept.
+    pub(crate) fn kept<'d>(
+        &self,
+        digests: impl Iterator<Item = &'d TextDigest>,
+    ) -> Option<HashMap<TextDigest, Arc<Indexed>>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        digests
+            .map(|digest| Some((*digest, Arc::clone(kept.texts.get(digest)?))))
+            .collect()
+    }
+
     /// The texts of these digests: kept ones, and the others from the store, verified.
     pub(crate) async fn texts(
         &self,

@@ -46,7 +46,11 @@ impl Effective {
     }
 }
 
-fn effective<R: Columns>(row: &R, first: usize, is_owner: bool) -> Result<Effective, StoreError> {
+pub(crate) fn effective<R: Columns>(
+    row: &R,
+    first: usize,
+    is_owner: bool,
+) -> Result<Effective, StoreError> {
     let case = match (row.optional_int(first)?, row.optional_int(first + 1)?) {
         (Some(granted), Some(revision)) => CaseAccess {
             granted: granted != 0,

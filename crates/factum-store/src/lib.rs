@@ -2,7 +2,7 @@
 //!
 //! SQLite is the embedded default (WAL, synchronous FULL); the SQL is the same for PostgreSQL, only the
 //! DDL differs. All reads and writes go through a [`Tx`], so that a decision and what it is based on
-//! come from one transaction. Records carry digests that are checked when they are read.
+//! come from one transaction; serving's one question is a statement of its own. Records carry digests that are checked when they are read.
 //!
 //! It knows nothing of models, prompts, files or what a summary says.
 
@@ -14,6 +14,7 @@ mod pages;
 mod repository;
 mod rows;
 mod runs;
+mod serving;
 mod texts;
 
 pub use access::{CaseAccess, DocAccess, Effective};
@@ -23,4 +24,5 @@ pub use error::StoreError;
 pub use pages::StoredResult;
 pub use repository::{Repository, SCHEMA_VERSION, Sizes, Tx};
 pub use runs::{Built, Head, NewRun, RunRow};
+pub use serving::ServingRow;
 pub use texts::BlobKind;

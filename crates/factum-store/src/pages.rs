@@ -387,7 +387,11 @@ fn page_digest(key: &NodeKey, body: &[u8]) -> BodyDigest {
     BodyDigest::tagged("factum/page/1", &[key.as_bytes(), body])
 }
 
-fn read_result(key: &NodeKey, body: &[u8], digest: BodyDigest) -> Result<NodeResult, StoreError> {
+pub(crate) fn read_result(
+    key: &NodeKey,
+    body: &[u8],
+    digest: BodyDigest,
+) -> Result<NodeResult, StoreError> {
     if result_digest(key, body) != digest {
         return Err(damaged(format!(
             "the stored result of node {key} does not match its digest"

@@ -11,9 +11,11 @@ use crate::error::{StoreError, damaged};
 use crate::rows::Columns as _;
 
 /// The schema this code reads and writes.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 const DDL: &str = include_str!("../ddl/sqlite.sql");
+/// What each later schema adds to the one before it, the second first.
+const ADDITIONS: [&str; 1] = [include_str!("../ddl/sqlite-2.sql")];
 
 /// The database of a workspace.
 #[derive(Debug, Clone)]
@@ -75,10 +77,10 @@ impl Repository {
         };
         let mut tx = repository.write().await?;
         sqlx::raw_sql(DDL).execute(tx.connection()).await?;
-        sqlx::query("INSERT INTO meta (name, value) VALUES ('schema', $1)")
-            .bind(SCHEMA_VERSION.to_string())
+        sqlx::query("INSERT INTO meta (name, value) VALUES ('schema', '1')")
             .execute(tx.connection())
             .await?;
+        tx.bring_up_to_date(1).await?;
         tx.commit().await?;
         repository.close().await;
         Ok(())
@@ -97,16 +99,21 @@ impl Repository {
             path: path.to_owned(),
         };
         let mut tx = repository.read().await?;
-        let found = tx.meta("schema").await.map_err(|error| match error {
-            StoreError::Database(_) => damaged("the file has no Factum tables"),
-            other => other,
-        })?;
-        let found = found.and_then(|value| value.parse().ok()).unwrap_or(0);
+        let found = tx.schema().await;
+        tx.close().await?;
+        let found = found?;
         if found > SCHEMA_VERSION {
             return Err(StoreError::NewerSchema {
                 found,
                 known: SCHEMA_VERSION,
             });
+        }
+        if found < SCHEMA_VERSION {
+            let mut tx = repository.write().await?;
+            // Another process may have done it while this one waited.
+            let found = tx.schema().await?;
+            tx.bring_up_to_date(found).await?;
+            tx.commit().await?;
         }
         Ok(repository)
     }
@@ -181,6 +188,10 @@ impl Repository {
         Ok(texts?.into_iter().filter(|text| text != "ok").collect())
     }
 
+    pub(crate) const fn pool(&self) -> &AnyPool {
+        &self.pool
+    }
+
     /// Closes all connections; the log is folded into the file.
     pub async fn close(self) {
         self.pool.close().await;
@@ -207,6 +218,30 @@ impl Tx {
 
     pub(crate) fn connection(&mut self) -> &mut AnyConnection {
         &mut self.inner
+    }
+
+    async fn schema(&mut self) -> Result<i64, StoreError> {
+        let found = self.meta("schema").await.map_err(|error| match error {
+            StoreError::Database(_) => damaged("the file has no Factum tables"),
+            other => other,
+        })?;
+        found
+            .and_then(|value| value.parse().ok())
+            .filter(|found| *found >= 1)
+            .ok_or_else(|| damaged("the file does not say which schema it has"))
+    }
+
+    async fn bring_up_to_date(&mut self, from: i64) -> Result<(), StoreError> {
+        for (addition, to) in ADDITIONS.iter().zip(2..) {
+            if to > from {
+                sqlx::raw_sql(*addition).execute(self.connection()).await?;
+            }
+        }
+        sqlx::query("UPDATE meta SET value = $1 WHERE name = 'schema'")
+            .bind(SCHEMA_VERSION.to_string())
+            .execute(self.connection())
+            .await?;
+        Ok(())
     }
 
     async fn meta(&mut self, name: &str) -> Result<Option<String>, StoreError> {

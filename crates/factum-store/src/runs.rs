@@ -110,25 +110,38 @@ fn run_of(row: &sqlx::any::AnyRow) -> Result<RunRow, StoreError> {
     read_run(row, sqlx::Row::try_get(row, 12)?)
 }
 
-fn head_of(row: &sqlx::any::AnyRow) -> Result<Head, StoreError> {
-    let built = match row.optional_digest(5)? {
+/// Reads a head whose columns begin at `first`, and holds it against its digest.
+pub(crate) fn read_head<R: Columns>(
+    row: &R,
+    first: usize,
+    case_no: i64,
+    principal: &PrincipalId,
+) -> Result<Head, StoreError> {
+    let built = match row.optional_digest(first + 5)? {
         None => None,
         Some(root) => Some(Built {
             root,
-            event: row.unsigned(6)?,
-            context: row.digest(7)?,
-            run_no: row.int(8)?,
-            at: row.int(9)?,
+            event: row.unsigned(first + 6)?,
+            context: row.digest(first + 7)?,
+            run_no: row.int(first + 8)?,
+            at: row.int(first + 9)?,
         }),
     };
-    Ok(Head {
-        generator: row.text(0)?,
-        context: row.digest(1)?,
-        planned_root: row.digest(2)?,
-        planned_event: row.unsigned(3)?,
-        access_revision: row.unsigned(4)?,
+    let head = Head {
+        generator: row.text(first)?,
+        context: row.digest(first + 1)?,
+        planned_root: row.digest(first + 2)?,
+        planned_event: row.unsigned(first + 3)?,
+        access_revision: row.unsigned(first + 4)?,
         built,
-    })
+    };
+    if row.digest::<kind::Body>(first + 10)? == head_digest(case_no, principal, &head) {
+        Ok(head)
+    } else {
+        Err(damaged(format!(
+            "the head of {principal} does not match its digest"
+        )))
+    }
 }
 
 impl Tx {
@@ -272,17 +285,8 @@ impl Tx {
             .bind(generator.unwrap_or(""))
             .fetch_optional(self.connection())
             .await?;
-        row.map(|row| {
-            let head = head_of(&row)?;
-            if row.digest::<kind::Body>(10)? == head_digest(case_no, principal, &head) {
-                Ok(head)
-            } else {
-                Err(damaged(format!(
-                    "the head of {principal} does not match its digest"
-                )))
-            }
-        })
-        .transpose()
+        row.map(|row| read_head(&row, 0, case_no, principal))
+            .transpose()
     }
 
     /// Writes a head whole. Read it in the same write transaction first, so that nothing newer is lost.
