@@ -6,6 +6,7 @@
 pub mod claim;
 pub mod event;
 pub mod evidence;
+mod model_settings;
 pub mod profile;
 mod profile_error;
 mod rule;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::Fields;
+pub use crate::model_settings::{Decoding, EvidenceUnit, ModelSettings, Reuse, WhenEmpty};
 pub use crate::profile_error::ProfileError;
 pub use crate::rule::{Rule, RuleMatch};
 
@@ -26,6 +27,9 @@ pub struct Profile {
     /// How extraction works where no rule matches.
     #[serde(default)]
     pub extraction: Extraction,
+    /// How a language model is used; a profile without it works by extraction only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelSettings>,
     /// Which fields make a fact for the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
@@ -69,6 +73,9 @@ pub struct FieldRule {
     /// If not empty, the only values allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
+    /// A model must take the value word for word from the first quote it cites.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_quote: bool,
 }
 
 /// Extraction without a model.
@@ -390,6 +397,22 @@ impl Profile {
         }
         if self.tree.group < 2 {
             return wrong("tree.group must be at least 2");
+        }
+        if let Some(model) = &self.model {
+            if model.leaf_prompt.trim().is_empty() || model.reduction_prompt.trim().is_empty() {
+                return wrong("model.leaf_prompt and model.reduction_prompt must say something");
+            }
+            let tokens = [
+                model.leaf_input_tokens,
+                model.reduction_input_tokens,
+                model.new_tokens,
+            ];
+            if tokens
+                .iter()
+                .any(|tokens| !(16..=1_000_000).contains(tokens))
+            {
+                return wrong("the token limits of [model] must be from 16 to 1000000");
+            }
         }
         if self.extraction.salient != Salient::Never && self.extraction.sentence.is_none() {
             return wrong(

@@ -1,16 +1,20 @@
 //! Whether a claim is supported by the quotes it cites: kept apart from whether the citations are valid.
 //!
-//! Two checks so far. `fact-line`: a rule of the profile, applied to a cited quote alone, states
-//! exactly the claim's fields. `verbatim`: the claim's sentence field is exactly a cited quote.
-//! Neither vouches that the document is right.
+//! Three checks so far, the first that holds decides. `fact-line`: a rule of the profile, applied to a cited
+//! quote alone, states exactly the claim's fields. `verbatim`: the claim's sentence field is exactly a cited
+//! quote. `quoted`: numbers, names and negation of a claim in other words agree with its quotes.
+//! None vouches that the document is right.
+
+mod quoted;
 
 use serde::{Deserialize, Serialize};
 
 use crate::claim::Fields;
-use crate::profile::Profile;
+use crate::profile::{Profile, Salient};
+use quoted::Quoted;
 
 /// Version of the checks in this module. It is part of every key.
-pub const SUPPORT_VERSION: u32 = 1;
+pub const SUPPORT_VERSION: u32 = 2;
 
 /// The outcome of a support check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,7 +24,7 @@ pub enum Verdict {
     Supported,
     /// Every check that applies failed.
     Unsupported,
-    /// No check applies to this claim.
+    /// No check was made.
     Unchecked,
 }
 
@@ -32,6 +36,8 @@ pub enum Method {
     FactLine,
     /// The claim is its quote.
     Verbatim,
+    /// Numbers, names and negation agree with the quotes.
+    Quoted,
     /// No check ran.
     None,
 }
@@ -72,16 +78,16 @@ pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Sup
     {
         return support(Verdict::Supported, Method::Verbatim, "");
     }
-    if profile.rules.is_empty() && profile.sentence_field().is_none() {
+    // Where rules alone make claims, what no rule states is not supported.
+    if profile.extraction.salient == Salient::Never && !profile.rules.is_empty() {
         return support(
-            Verdict::Unchecked,
-            Method::None,
-            "the profile has no check for such claims",
+            Verdict::Unsupported,
+            Method::FactLine,
+            "no cited quote states this",
         );
     }
-    support(
-        Verdict::Unsupported,
-        Method::None,
-        "no cited quote states this",
-    )
+    match quoted::check(profile, fields, quotes) {
+        Quoted::Holds => support(Verdict::Supported, Method::Quoted, ""),
+        Quoted::Fails(why) => support(Verdict::Unsupported, Method::Quoted, &why),
+    }
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use factum_base::{CaseId, CodePointIndex, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::profile::ChildOrder;
 use factum_casefile::{NodeResult, NodeStatus, Profile};
-use factum_graph::difference::NodeInOne;
+use factum_graph::difference::{Difference, NodeInOne};
 use factum_graph::{Entry, LeafEntry, PageCache, SpecContext};
+use factum_model::ModelIdentity;
 use factum_store::{Built, Head, NewRun, StoreError, Tx};
 use rayon::prelude::*;
 
@@ -21,6 +22,7 @@ use crate::extract::{LeafInput, extract_leaf, reduce};
 use crate::permission::{Permitted, permitted};
 use crate::planning::{CurrentTree, PlanFor, fetch, segment_rule};
 use crate::serve::{Decision, decide};
+use crate::transformation::Generator;
 use crate::why::tree_difference;
 use crate::workspace::Workspace;
 
@@ -36,14 +38,14 @@ const MOST_NAMED: usize = 1_000;
 const MOST_RESTARTS: u32 = 5;
 
 /// A build that knows what it has to make.
-struct Job<'w> {
-    workspace: &'w Workspace,
+pub(crate) struct Job<'w> {
+    pub(crate) workspace: &'w Workspace,
     principal: &'w PrincipalId,
-    options: BuildOptions,
+    pub(crate) options: BuildOptions,
     permitted: Permitted,
-    profile: Arc<Profile>,
+    pub(crate) profile: Arc<Profile>,
     context: Arc<SpecContext>,
-    tree: CurrentTree,
+    pub(crate) tree: CurrentTree,
     invalidation: Invalidation,
     todo: Vec<Todo>,
     nodes: u64,
@@ -56,11 +58,20 @@ struct Job<'w> {
 }
 
 /// A run as recorded.
-struct Run {
-    number: i64,
-    id: String,
+pub(crate) struct Run {
+    pub(crate) number: i64,
+    pub(crate) id: String,
     /// Where results go and come from: a full build has a scope of its own.
-    scope: Option<i64>,
+    pub(crate) scope: Option<i64>,
+}
+
+/// What a run has done.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub(crate) made: u64,
+    pub(crate) model_calls: u64,
+    pub(crate) generations_reused: u64,
+    pub(crate) new_tokens: u64,
 }
 
 /// Results not yet handed on to a parent.
@@ -83,10 +94,18 @@ impl Workspace {
     ) -> Result<BuildReport, EngineError> {
         for _ in 0..MOST_RESTARTS {
             let mut tx = self.repository.read().await?;
-            let mut job = self.prepare(&mut tx, case_id, principal, options).await?;
+            let mut job = self
+                .prepare(&mut tx, case_id, principal, options.clone())
+                .await?;
             let todo = std::mem::take(&mut job.todo);
             watcher.progress(0, todo.len() as u64);
-            let report = if todo.len() <= GROUP {
+            let report = if let Generator::Model(model) = &options.generator {
+                tx.close().await?;
+                match job.by_model(&todo, model, watcher).await? {
+                    Some(report) => report,
+                    None => continue,
+                }
+            } else if todo.len() <= GROUP {
                 job.at_once(tx, &todo).await?
             } else {
                 tx.close().await?;
@@ -113,8 +132,9 @@ impl Workspace {
         let permitted = permitted(tx, case_id, principal).await?;
         let case_no = permitted.case.case_no;
         let profile = self.profile(&permitted.case.profile)?;
-        let context = self.spec_context(principal, &permitted.case.profile, options.generator)?;
-        let decision = decide(self, tx, &permitted, principal, Some(options.generator)).await?;
+        let context = self.spec_context(principal, &permitted.case.profile, &options.generator)?;
+        let name = Some(options.generator.name());
+        let decision = decide(self, tx, &permitted, principal, name).await?;
         let mut invalidation = Invalidation::default();
         let (head, tree) = match decision {
             Decision::Current(found) => (Some(found.0), Some(found.1)),
@@ -126,9 +146,7 @@ impl Workspace {
         let mut tree = if let Some(tree) = tree {
             tree
         } else {
-            let head = tx
-                .head(case_no, principal, Some(options.generator.name()))
-                .await?;
+            let head = tx.head(case_no, principal, name).await?;
             let plan = PlanFor {
                 permitted: &permitted,
                 principal,
@@ -145,15 +163,19 @@ impl Workspace {
         let built = head.and_then(|head| head.built);
         let built_context = built.as_ref().map(|built| built.context);
         let previous = built.map(|built| built.root);
-        let old = describe(tx, case_no, previous, &mut tree, nodes, &mut invalidation).await?;
+        let found = describe(tx, case_no, previous, &mut tree, nodes, &mut invalidation).await?;
         // Key order may change with a key, and what is read in another order may be chosen otherwise.
         let comparable = context_known
             && !options.full
             && built_context == Some(context.digest())
             && profile.tree.children == ChildOrder::DocumentOrder;
+        let todo = match &found {
+            Some(found) if !options.full => missing_of(tx, case_no, &tree, found).await?,
+            _ => missing(tx, case_no, &mut tree, options.full).await?,
+        };
+        let old = found.map(|found| found.old).unwrap_or_default();
         let old = old.into_iter().filter(|_| comparable);
         let cutoff = EarlyCutoff::new(old.map(|node| (node.name, node.key)));
-        let todo = missing(tx, case_no, &mut tree, options.full).await?;
         Ok(Job {
             workspace: self,
             principal,
@@ -173,6 +195,7 @@ impl Workspace {
     }
 }
 
+/// Describes what a build invalidates. The difference to the tree built last, where there is one.
 async fn describe(
     tx: &mut Tx,
     case_no: i64,
@@ -180,7 +203,7 @@ async fn describe(
     tree: &mut CurrentTree,
     nodes: u64,
     invalidation: &mut Invalidation,
-) -> Result<Vec<NodeInOne>, EngineError> {
+) -> Result<Option<Difference>, EngineError> {
     invalidation.previous_root_key = previous;
     invalidation.current_root_key = Some(tree.root);
     if let Some(previous) = previous
@@ -189,18 +212,52 @@ async fn describe(
         invalidation.previous_status = Some(stored.result.status);
     }
     if previous == Some(tree.root) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     if previous.is_none() && nodes > MOST_NAMED as u64 {
         invalidation.node_count = nodes;
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let found = tree_difference(tx, case_no, &mut tree.cache, previous, tree.root).await?;
     invalidation.node_count = found.new.len() as u64;
     if found.new.len() <= MOST_NAMED {
-        invalidation.nodes = found.new.into_iter().map(|node| node.name).collect();
+        let names = found.new.iter().map(|node| node.name.clone());
+        invalidation.nodes = names.collect();
     }
-    Ok(found.old)
+    Ok(previous.is_some().then_some(found))
+}
+
+/// The nodes without a result among those that the tree built last does not have: all of that one's have
+/// theirs, so no other needs to be asked for.
+async fn missing_of(
+    tx: &mut Tx,
+    case_no: i64,
+    tree: &CurrentTree,
+    found: &Difference,
+) -> Result<Vec<Todo>, EngineError> {
+    let keys: Vec<NodeKey> = found.new.iter().map(|node| node.key).collect();
+    let known = tx.results_known(case_no, &keys, None).await?;
+    let new: HashMap<NodeKey, &NodeInOne> = found
+        .new
+        .iter()
+        .filter(|node| !known.contains_key(&node.key))
+        .map(|node| (node.key, node))
+        .collect();
+    let mut todo = Vec::with_capacity(new.len());
+    let mut open = vec![(tree.root, false)];
+    while let Some((key, below_done)) = open.pop() {
+        let Some(node) = new.get(&key) else { continue };
+        if let Some(leaf) = &node.leaf {
+            todo.push(Todo::Leaf(leaf.clone()));
+        } else if below_done {
+            todo.push(Todo::Reduction(key));
+        } else {
+            open.push((key, true));
+            let page = cached(&tree.cache, key)?;
+            open.extend(page.entries.iter().rev().map(|entry| (entry.key(), false)));
+        }
+    }
+    Ok(todo)
 }
 
 /// The nodes without a result, children before parents and neighbours together. A full build has its
@@ -253,13 +310,36 @@ async fn missing(
 }
 
 /// A node to make.
-enum Todo {
+pub(crate) enum Todo {
     Leaf(LeafEntry),
     Reduction(NodeKey),
 }
 
+impl Todo {
+    pub(crate) fn key(&self) -> NodeKey {
+        match self {
+            Self::Leaf(leaf) => leaf.key,
+            Self::Reduction(key) => *key,
+        }
+    }
+
+    pub(crate) fn leaf(&self) -> Option<&LeafEntry> {
+        match self {
+            Self::Leaf(leaf) => Some(leaf),
+            Self::Reduction(_) => None,
+        }
+    }
+}
+
 impl Job<'_> {
-    fn case_no(&self) -> i64 {
+    pub(crate) fn model_identity(&self) -> Option<&ModelIdentity> {
+        match &self.options.generator {
+            Generator::Model(model) => Some(&model.identity),
+            Generator::Extractive => None,
+        }
+    }
+
+    pub(crate) fn case_no(&self) -> i64 {
         self.permitted.case.case_no
     }
 
@@ -279,7 +359,11 @@ impl Job<'_> {
         let made = tx
             .put_results(self.case_no(), scope, run.number, &made)
             .await?;
-        let report = self.close_run(&mut tx, run, made).await?;
+        let work = Work {
+            made,
+            ..Work::default()
+        };
+        let report = self.close_run(&mut tx, run, work).await?;
         tx.commit().await?;
         Ok(report)
     }
@@ -302,7 +386,7 @@ impl Job<'_> {
                 return Err(EngineError::Interrupted);
             }
             let mut tx = self.workspace.repository.read().await?;
-            if !self.still_eligible(&mut tx, group).await? {
+            if !self.still_eligible(&mut tx, leaves_of(group)).await? {
                 return Ok(None);
             }
             let made = self.make_leaves(&mut tx, group).await?;
@@ -321,13 +405,17 @@ impl Job<'_> {
             watcher.progress(done, all);
         }
         let mut tx = self.workspace.repository.write().await?;
-        let report = self.close_run(&mut tx, run, new).await?;
+        let work = Work {
+            made: new,
+            ..Work::default()
+        };
+        let report = self.close_run(&mut tx, run, work).await?;
         tx.commit().await?;
         Ok(Some(report))
     }
 
     /// Keeps the plan and records that the run has begun.
-    async fn open_run(&self, tx: &mut Tx) -> Result<Run, EngineError> {
+    pub(crate) async fn open_run(&self, tx: &mut Tx) -> Result<Run, EngineError> {
         let case = &self.permitted.case;
         if !self.context_known {
             tx.put_context(&self.context).await?;
@@ -376,7 +464,12 @@ impl Job<'_> {
     }
 
     /// Records the run's end and moves the head.
-    async fn close_run(self, tx: &mut Tx, run: Run, made: u64) -> Result<BuildReport, EngineError> {
+    pub(crate) async fn close_run(
+        self,
+        tx: &mut Tx,
+        run: Run,
+        work: Work,
+    ) -> Result<BuildReport, EngineError> {
         let case = &self.permitted.case;
         let root = tx
             .result(case.case_no, &self.tree.root, run.scope)
@@ -390,9 +483,11 @@ impl Job<'_> {
         let now = self.workspace.now();
         let counts = Counts {
             nodes: self.nodes,
-            recomputed: made,
-            reused: self.nodes.saturating_sub(made),
-            ..Counts::default()
+            recomputed: work.made,
+            reused: self.nodes.saturating_sub(work.made),
+            model_calls: work.model_calls,
+            generations_reused: work.generations_reused,
+            new_tokens: work.new_tokens,
         };
         let report = BuildReport {
             run_id: run.id,
@@ -469,7 +564,11 @@ impl Job<'_> {
     }
 
     /// The text of a document that was withdrawn or revoked since the plan must go nowhere.
-    async fn still_eligible(&self, tx: &mut Tx, group: &[Todo]) -> Result<bool, EngineError> {
+    pub(crate) async fn still_eligible<'l>(
+        &self,
+        tx: &mut Tx,
+        leaves: impl Iterator<Item = &'l LeafEntry>,
+    ) -> Result<bool, EngineError> {
         let planned = &self.permitted.case;
         let now = tx.case_by_no(planned.case_no).await?;
         if now
@@ -479,7 +578,7 @@ impl Job<'_> {
             return Ok(now.is_some());
         }
         let permitted = permitted(tx, &planned.case_id, self.principal).await?;
-        let wanted: BTreeSet<_> = leaves_of(group)
+        let wanted: BTreeSet<_> = leaves
             .filter(|leaf| leaf.segment.is_some())
             .map(|leaf| &leaf.state.doc_id)
             .collect();
@@ -562,13 +661,10 @@ impl Job<'_> {
 }
 
 fn leaves_of(group: &[Todo]) -> impl Iterator<Item = &LeafEntry> {
-    group.iter().filter_map(|one| match one {
-        Todo::Leaf(leaf) => Some(leaf),
-        Todo::Reduction(_) => None,
-    })
+    group.iter().filter_map(Todo::leaf)
 }
 
-fn cached(
+pub(crate) fn cached(
     cache: &PageCache,
     key: NodeKey,
 ) -> Result<std::sync::Arc<factum_graph::Page>, StoreError> {

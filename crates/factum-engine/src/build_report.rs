@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::transformation::Generator;
 
 /// How a build is wanted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct BuildOptions {
     /// Reuse nothing.
     pub full: bool,
@@ -21,6 +21,10 @@ pub struct BuildOptions {
 pub trait Watcher: Send + Sync {
     /// So many of so many nodes are made.
     fn progress(&self, done: u64, all: u64);
+    /// A model wrote so many more tokens.
+    fn tokens(&self, new: u64) {
+        let _ = new;
+    }
     /// The build should stop at the next safe point.
     fn stop(&self) -> bool;
 }

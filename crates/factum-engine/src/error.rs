@@ -117,9 +117,37 @@ pub enum EngineError {
     /// An event number or date that can't be used.
     #[error("{0}")]
     BadMoment(String),
-    /// A generator this build does not have.
-    #[error("there is no generator {0:?} in this Factum; there is \"extractive\"")]
-    UnknownGenerator(String),
+    /// A generator that is not known here.
+    #[error("there is no generator {name:?} here: {message}")]
+    UnknownGenerator {
+        /// Its name.
+        name: String,
+        /// Why not.
+        message: String,
+    },
+    /// The profile says nothing about models.
+    #[error("profile {0:?} has no [model] table, so it works by extraction only")]
+    NoModelSettings(String),
+    /// A model is needed, and only its identity is at hand.
+    #[error("the model of {0:?} is not loaded")]
+    ModelNotLoaded(String),
+    /// A model could not be asked at all.
+    #[error("{0}")]
+    Model(#[from] factum_model::ModelError),
+    /// Some nodes got no whole answer, so that they and those above them are not made. The rest is kept.
+    #[error(
+        "{run_id} is incomplete: {lost} of {nodes} nodes got no whole answer (the first: {first}), and what rests on them is not made"
+    )]
+    Incomplete {
+        /// The run.
+        run_id: String,
+        /// Nodes without an answer.
+        lost: u64,
+        /// Nodes that were to be made.
+        nodes: u64,
+        /// Why the first of them has none.
+        first: factum_model::ModelError,
+    },
     /// Stopped on request.
     #[error("interrupted; what was finished is kept")]
     Interrupted,
@@ -151,9 +179,13 @@ impl EngineError {
             Self::Store(
                 StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::NewerSchema { .. },
             ) => ErrorKind::BadInput,
-            Self::Overtaken(_) | Self::Store(_) | Self::Json(_) | Self::Worker(_) => {
-                ErrorKind::Failed
-            }
+            Self::Overtaken(_)
+            | Self::Store(_)
+            | Self::Json(_)
+            | Self::Worker(_)
+            | Self::Model(_)
+            | Self::ModelNotLoaded(_)
+            | Self::Incomplete { .. } => ErrorKind::Failed,
             Self::Io { source, .. }
                 if !matches!(
                     source.kind(),
@@ -222,6 +254,13 @@ impl EngineError {
             }
             Self::Interrupted | Self::Overtaken(_) => {
                 "run the same command again to go on".to_owned()
+            }
+            Self::Incomplete { .. } => {
+                "see to the model, then run the same command again: it goes on from what is kept"
+                    .to_owned()
+            }
+            Self::NoModelSettings(_) => {
+                "give the profile a [model] table, or let it extend one that has it".to_owned()
             }
             _ => return None,
         })

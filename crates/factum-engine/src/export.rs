@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use factum_base::{CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
+use factum_base::{BodyDigest, CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::{SlotState, Snapshot};
 use factum_graph::compare::{Comparison, compare_runs};
 use factum_graph::run_file::{
     Invalidation, NodeKind, RUN_FORMAT, RunCounts, RunFile, RunNode, snapshot_sha256,
 };
 use factum_graph::{Entry, Page, SpecContext};
+use factum_model::RecordedGeneration;
 use factum_store::{RunRow, StoreError, Tx};
 use serde::Serialize;
 
@@ -237,6 +238,7 @@ pub(crate) async fn run_file(
         .map_err(|error| StoreError::Damaged(format!("the record of {}: {error}", run.run_id)))?;
     let pages = load_tree(tx, case.case_no, run.new.root).await?;
     let nodes = run_nodes(tx, run, &context, &pages).await?;
+    let generations = run_generations(tx, run, &nodes).await?;
     let snapshot = snapshot_of(&pages);
     let file = RunFile {
         format: RUN_FORMAT.to_owned(),
@@ -250,7 +252,7 @@ pub(crate) async fn run_file(
         snapshot,
         root: run.new.root,
         nodes,
-        generations: BTreeMap::new(),
+        generations,
         counts: exported_counts(report.counts),
         invalidation: exported_invalidation(report.invalidation, run.new.root),
         seconds: report.seconds,
@@ -318,6 +320,31 @@ async fn run_nodes(
         )?;
     }
     Ok(nodes)
+}
+
+/// The generations that nodes refer to, by digest.
+async fn run_generations(
+    tx: &mut Tx,
+    run: &RunRow,
+    nodes: &[RunNode],
+) -> Result<BTreeMap<String, serde_json::Value>, EngineError> {
+    let damaged = |id: &str| StoreError::Damaged(format!("the generation {id} of a node is gone"));
+    let mut inputs = BTreeMap::new();
+    for id in nodes.iter().filter_map(|node| node.result.generation.as_ref()) {
+        let digest: BodyDigest = id.parse().map_err(|_| damaged(id))?;
+        inputs.insert(id.clone(), *digest.as_bytes());
+    }
+    let asked: Vec<[u8; 32]> = inputs.values().copied().collect();
+    let found = tx.generations(&asked, run.scope).await?;
+    let mut out = BTreeMap::new();
+    for (id, input) in inputs {
+        let stored = found.get(&input).ok_or_else(|| damaged(&id))?;
+        let mut record: RecordedGeneration = serde_json::from_str(&stored.body)
+            .map_err(|error| StoreError::Damaged(format!("the generation {id}: {error}")))?;
+        record.reused = Some(stored.run_no != run.run_no);
+        out.insert(id, serde_json::to_value(record)?);
+    }
+    Ok(out)
 }
 
 fn exported_counts(counts: Counts) -> RunCounts {

@@ -3,7 +3,9 @@
 //! The engine brings the pure crates and the store together. It knows nothing of terminals or HTTP:
 //! those call it and show what it returns. The clock comes in from outside.
 
+pub mod answer;
 pub mod as_of;
+mod asking;
 pub mod build;
 mod build_report;
 pub mod claim_diff;
@@ -17,6 +19,7 @@ mod permission;
 pub mod places;
 pub(crate) mod planning;
 mod profile_shelf;
+pub mod prompting;
 pub mod publish;
 pub mod rights;
 pub mod scale;

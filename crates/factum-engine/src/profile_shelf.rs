@@ -22,7 +22,8 @@ pub(crate) struct Shelved {
     pub(crate) profile: Arc<Profile>,
     /// Every file that was asked for, with what it said.
     sources: Vec<(String, Option<String>)>,
-    contexts: Mutex<HashMap<(PrincipalId, &'static str), Arc<SpecContext>>>,
+    /// By principal and the generator's whole identity.
+    contexts: Mutex<HashMap<(PrincipalId, String), Arc<SpecContext>>>,
 }
 
 impl ProfileShelf {
@@ -56,10 +57,10 @@ impl Shelved {
     pub(crate) fn context(
         &self,
         principal: &PrincipalId,
-        generator: Generator,
+        generator: &Generator,
     ) -> Result<Arc<SpecContext>, EngineError> {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (principal.clone(), generator.name());
+        let key = (principal.clone(), generator.identity().to_string());
         if let Some(context) = contexts.get(&key) {
             return Ok(Arc::clone(context));
         }

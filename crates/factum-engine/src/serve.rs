@@ -19,7 +19,6 @@ use crate::error::EngineError;
 use crate::permission::{Permitted, is_owner, permitted};
 use crate::planning::{CurrentTree, PlanFor};
 use crate::text_cache::Indexed;
-use crate::transformation::Generator;
 use crate::workspace::Workspace;
 
 /// What serving came to.
@@ -125,7 +124,7 @@ impl Workspace {
         &self,
         case_id: &CaseId,
         principal: &PrincipalId,
-        generator: Option<Generator>,
+        generator: Option<&str>,
     ) -> Result<Served, EngineError> {
         if let Some(summary) = self.serve_current(case_id, principal, generator).await? {
             return Ok(Served::Current(Box::new(summary)));
@@ -142,20 +141,21 @@ impl Workspace {
         &self,
         case_id: &CaseId,
         principal: &PrincipalId,
-        generator: Option<Generator>,
+        generator: Option<&str>,
     ) -> Result<Option<Summary>, EngineError> {
         let owner = is_owner(principal);
-        let name = generator.map(Generator::name);
         let row = self
             .repository
-            .serving_row(case_id, principal, owner, name)
+            .serving_row(case_id, principal, owner, generator)
             .await?;
         let Some(row) = row.filter(|row| row.access.any()) else {
             return Ok(None);
         };
         let profile = self.profile(&row.case.profile)?;
-        let generator = Generator::parse(&row.head.generator)?;
-        let context = self.spec_context(principal, &row.case.profile, generator)?;
+        let Ok(generator) = self.generator(&row.head.generator) else {
+            return Ok(None);
+        };
+        let context = self.spec_context(principal, &row.case.profile, &generator)?;
         let current = row.head.context == context.digest()
             && row.result.status != NodeStatus::Invalid
             && row.citable == row.result.evidence.len() as u64;
@@ -179,7 +179,7 @@ impl Workspace {
         tx: &mut Tx,
         case_id: &CaseId,
         principal: &PrincipalId,
-        generator: Option<Generator>,
+        generator: Option<&str>,
     ) -> Result<Served, EngineError> {
         let permitted = permitted(tx, case_id, principal).await?;
         let profile = self.profile(&permitted.case.profile)?;
@@ -274,7 +274,7 @@ pub(crate) async fn decide(
     tx: &mut Tx,
     permitted: &Permitted,
     principal: &PrincipalId,
-    generator: Option<Generator>,
+    generator: Option<&str>,
 ) -> Result<Decision, EngineError> {
     let case = &permitted.case;
     let refused = |status, reasons, built_event| Refusal {
@@ -283,9 +283,7 @@ pub(crate) async fn decide(
         event: case.last_event,
         built_event,
     };
-    let head = tx
-        .head(case.case_no, principal, generator.map(Generator::name))
-        .await?;
+    let head = tx.head(case.case_no, principal, generator).await?;
     let Some((head, built)) = head.and_then(|head| head.built.clone().map(|built| (head, built)))
     else {
         let reason = plain("never-built", "no summary was ever built");
@@ -294,9 +292,20 @@ pub(crate) async fn decide(
             None,
         ));
     };
-    let generator = Generator::parse(&head.generator)?;
     let profile = workspace.profile(&case.profile)?;
-    let context = workspace.spec_context(principal, &case.profile, generator)?;
+    let context = match workspace.generator(&head.generator) {
+        Ok(generator) => workspace.spec_context(principal, &case.profile, &generator)?,
+        Err(EngineError::UnknownGenerator { name, message }) => {
+            // Whether it would still say the same can't be known.
+            let reason = plain(
+                "generator",
+                &format!("the generator {name} is not known here: {message}"),
+            );
+            let refusal = refused(RefusalStatus::Stale, vec![reason], Some(built.event));
+            return Ok(Decision::Refused(refusal, None));
+        }
+        Err(other) => return Err(other),
+    };
     let plan = PlanFor {
         permitted,
         principal,
@@ -370,10 +379,21 @@ fn context_reasons(old: &SpecContext, new: &SpecContext) -> Vec<Reason> {
     if differs("generator") {
         reasons.push(plain("generator", "the generator is another version now"));
     }
-    if ["profile", "segmentation", "support", "children"]
-        .into_iter()
-        .any(differs)
-    {
+    let rest = [
+        "profile",
+        "prompt",
+        "catalogue",
+        "decoding",
+        "answer",
+        "input_tokens",
+        "input_claims",
+        "new_tokens",
+        "when_empty",
+        "segmentation",
+        "support",
+        "children",
+    ];
+    if rest.into_iter().any(differs) {
         reasons.push(plain("profile", "the profile has changed"));
     }
     reasons

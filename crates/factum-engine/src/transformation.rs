@@ -1,62 +1,138 @@
 //! What turns documents into claims, as it enters every key: the generator and all of the profile that
 //! can change its answer.
 
+use std::sync::Arc;
+
 use factum_base::PrincipalId;
 use factum_casefile::Profile;
+use factum_casefile::profile::ModelSettings;
 use factum_casefile::support::SUPPORT_VERSION;
 use factum_graph::segments::SEGMENTATION;
 use factum_graph::{SpecContext, SpecPart};
+use factum_model::ModelIdentity;
+use factum_model::constraint::CONSTRAINT_VERSION;
 use serde_json::{Value, json};
 
+use crate::answer::ANSWER_VERSION;
 use crate::error::EngineError;
 use crate::extract::EXTRACTION_VERSION;
+use crate::prompting::{CATALOGUE_VERSION, PROMPT_VERSION, Reader, instructions};
 
-/// A generator: what makes claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What makes claims.
+#[derive(Debug, Clone)]
 pub enum Generator {
     /// Rules and salient sentences; no model.
     Extractive,
+    /// A language model.
+    Model(Arc<Model>),
+}
+
+/// A language model as a generator of claims.
+#[derive(Debug)]
+pub struct Model {
+    /// The generator's name, as heads and runs keep it: `local:smollm2-135m-instruct`, say.
+    pub name: String,
+    /// All of the model that can change an answer.
+    pub identity: ModelIdentity,
+    /// The model itself; serving and planning need none.
+    pub engine: Option<Arc<dyn factum_model::Generator>>,
 }
 
 impl Generator {
-    /// Reads a generator's name.
-    ///
-    /// # Errors
-    /// This build has none of that name.
-    pub fn parse(name: &str) -> Result<Self, EngineError> {
-        match name {
-            "extractive" => Ok(Self::Extractive),
-            other => Err(EngineError::UnknownGenerator(other.to_owned())),
-        }
+    /// The name of the generator that needs no model.
+    pub const EXTRACTIVE: &str = "extractive";
+
+    /// A model ready for use.
+    pub fn model(name: &str, engine: Arc<dyn factum_model::Generator>) -> Self {
+        Self::Model(Arc::new(Model {
+            name: name.to_owned(),
+            identity: engine.identity().clone(),
+            engine: Some(engine),
+        }))
     }
 
     /// Its name, as heads and runs keep it.
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
-            Self::Extractive => "extractive",
+            Self::Extractive => Self::EXTRACTIVE,
+            Self::Model(model) => &model.name,
         }
     }
 
-    fn identity(self) -> Value {
+    pub(crate) fn identity(&self) -> Value {
         match self {
             Self::Extractive => json!({"kind": "extractive", "version": EXTRACTION_VERSION}),
+            Self::Model(model) => json!({"kind": "model", "model": model.identity}),
         }
+    }
+}
+
+/// Where the identities of models come from, without loading one.
+pub trait ModelShelf: Send + Sync {
+    /// The identity of the model that a generator's name stands for.
+    ///
+    /// # Errors
+    /// There is no such model here; the message says why.
+    fn identity(&self, name: &str) -> Result<ModelIdentity, String>;
+}
+
+/// A shelf without models.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoModels;
+
+impl ModelShelf for NoModels {
+    fn identity(&self, _: &str) -> Result<ModelIdentity, String> {
+        Err("no models are at hand here".to_owned())
     }
 }
 
 /// The spec context of a principal's tree under a profile and generator.
 ///
 /// # Errors
-/// The profile can't be written as JSON.
+/// The profile says nothing about models, or can't be written as JSON.
 pub fn spec_context(
     principal: &PrincipalId,
     profile: &Profile,
-    generator: Generator,
+    generator: &Generator,
 ) -> Result<SpecContext, EngineError> {
-    let support = json!({"policy": profile.support.policy, "version": SUPPORT_VERSION});
+    let (leaf, reduction) = match generator {
+        Generator::Extractive => (extracted_leaf(profile), extracted_reduction(profile)),
+        Generator::Model(_) => {
+            let settings = model_settings(profile)?;
+            let identity = generator.identity();
+            (
+                asked_leaf(profile, settings, &identity),
+                asked_reduction(profile, settings, &identity),
+            )
+        }
+    };
+    Ok(SpecContext {
+        principal: principal.clone(),
+        leaf: SpecPart::new(&leaf)?,
+        reduction: SpecPart::new(&reduction)?,
+    })
+}
+
+/// What a profile says about models.
+pub(crate) fn model_settings(profile: &Profile) -> Result<&ModelSettings, EngineError> {
+    profile
+        .model
+        .as_ref()
+        .ok_or_else(|| EngineError::NoModelSettings(profile.name.clone()))
+}
+
+fn support(profile: &Profile) -> Value {
+    json!({"policy": profile.support.policy, "version": SUPPORT_VERSION})
+}
+
+fn segmentation(profile: &Profile) -> Value {
+    json!({"method": SEGMENTATION, "rule": profile.segments})
+}
+
+fn extracted_leaf(profile: &Profile) -> Value {
     let extraction = &profile.extraction;
-    let leaf = json!({
-        "generator": generator.identity(),
+    json!({
+        "generator": Generator::Extractive.identity(),
         "profile": {
             "claim": profile.claim,
             "extraction": {
@@ -68,12 +144,16 @@ pub fn spec_context(
             "name": profile.name,
             "rules": profile.rules,
         },
-        "segmentation": {"method": SEGMENTATION, "rule": profile.segments},
-        "support": support,
-    });
-    let reduction = json!({
+        "segmentation": segmentation(profile),
+        "support": support(profile),
+    })
+}
+
+fn extracted_reduction(profile: &Profile) -> Value {
+    let extraction = &profile.extraction;
+    json!({
         "children": profile.tree.children,
-        "generator": generator.identity(),
+        "generator": Generator::Extractive.identity(),
         "profile": {
             "claim": profile.claim,
             "extraction": {"node_claims": extraction.node_claims, "sentence": extraction.sentence},
@@ -81,12 +161,53 @@ pub fn spec_context(
             // A folded claim is checked again by the rules.
             "rules": profile.rules,
         },
-        "support": support,
-    });
-    Ok(SpecContext {
-        principal: principal.clone(),
-        leaf: SpecPart::new(&leaf)?,
-        reduction: SpecPart::new(&reduction)?,
+        "support": support(profile),
+    })
+}
+
+/// What a claim is and how it is checked, for a model's claims.
+fn asked_profile(profile: &Profile) -> Value {
+    let extraction = &profile.extraction;
+    json!({
+        "claim": profile.claim,
+        "extraction": {"salient": extraction.salient, "sentence": extraction.sentence},
+        "name": profile.name,
+        "rules": profile.rules,
+    })
+}
+
+fn asked_leaf(profile: &Profile, settings: &ModelSettings, identity: &Value) -> Value {
+    json!({
+        "answer": ANSWER_VERSION,
+        "catalogue": {"unit": settings.evidence, "version": CATALOGUE_VERSION},
+        "decoding": {"mode": settings.decoding, "version": CONSTRAINT_VERSION},
+        "generator": identity,
+        "input_tokens": settings.leaf_input_tokens,
+        "new_tokens": settings.new_tokens,
+        "profile": asked_profile(profile),
+        "prompt": {"text": instructions(profile, settings, Reader::Leaf), "version": PROMPT_VERSION},
+        "segmentation": segmentation(profile),
+        "support": support(profile),
+        "when_empty": settings.when_empty,
+    })
+}
+
+fn asked_reduction(profile: &Profile, settings: &ModelSettings, identity: &Value) -> Value {
+    json!({
+        "answer": ANSWER_VERSION,
+        "children": profile.tree.children,
+        "decoding": {"mode": settings.decoding, "version": CONSTRAINT_VERSION},
+        "generator": identity,
+        "input_claims": settings.input_claims,
+        "input_tokens": settings.reduction_input_tokens,
+        "new_tokens": settings.new_tokens,
+        "profile": asked_profile(profile),
+        "prompt": {
+            "text": instructions(profile, settings, Reader::Reduction),
+            "version": PROMPT_VERSION,
+        },
+        "support": support(profile),
+        "when_empty": settings.when_empty,
     })
 }
 
@@ -117,7 +238,7 @@ mod tests {
             ),
         ] {
             let profile = Profile::built_in(name).unwrap();
-            let context = spec_context(&principal, &profile, Generator::Extractive).unwrap();
+            let context = spec_context(&principal, &profile, &Generator::Extractive).unwrap();
             assert_eq!(context.digest().to_hex(), digest, "{name}");
         }
     }
@@ -128,7 +249,7 @@ mod tests {
         let digest = |text: &str| {
             let profile =
                 Profile::load("mine", &|n| (n == "mine").then(|| text.to_owned())).unwrap();
-            spec_context(&principal, &profile, Generator::Extractive)
+            spec_context(&principal, &profile, &Generator::Extractive)
                 .unwrap()
                 .digest()
         };

@@ -70,6 +70,9 @@ impl Workspace {
             for message in tx.damaged_records(case_no).await? {
                 out.add("damaged-record", "store", message);
             }
+            for message in tx.damaged_generations().await? {
+                out.add("damaged-record", "store", message);
+            }
             self.verify_events_and_documents(&mut tx, &permitted, &mut out)
                 .await?;
             principals = tx.principals_with_heads(case_no).await?;

@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::permission::require_owner;
 use crate::profile_shelf::ProfileShelf;
 use crate::text_cache::TextCache;
-use crate::transformation::Generator;
+use crate::transformation::{Generator, Model, ModelShelf, NoModels};
 
 /// The principal that owns every workspace: it alone may change one.
 pub const OWNER: &str = "local";
@@ -31,6 +31,7 @@ pub struct Workspace {
     folder: PathBuf,
     profiles: Arc<ProfileShelf>,
     pub(crate) texts: Arc<TextCache>,
+    models: Arc<dyn ModelShelf>,
 }
 
 impl Workspace {
@@ -52,6 +53,7 @@ impl Workspace {
             folder: folder.to_owned(),
             profiles: Arc::default(),
             texts: Arc::default(),
+            models: Arc::new(NoModels),
         })
     }
 
@@ -72,7 +74,37 @@ impl Workspace {
             folder: folder.to_owned(),
             profiles: Arc::default(),
             texts: Arc::default(),
+            models: Arc::new(NoModels),
         })
+    }
+
+    /// The same workspace, which finds the identities of models on this shelf.
+    #[must_use]
+    pub fn with_models(mut self, models: Arc<dyn ModelShelf>) -> Self {
+        self.models = models;
+        self
+    }
+
+    /// The generator of that name, with no model loaded.
+    ///
+    /// # Errors
+    /// There is none of that name here.
+    pub fn generator(&self, name: &str) -> Result<Generator, EngineError> {
+        if name == Generator::EXTRACTIVE {
+            return Ok(Generator::Extractive);
+        }
+        let identity =
+            self.models
+                .identity(name)
+                .map_err(|message| EngineError::UnknownGenerator {
+                    name: name.to_owned(),
+                    message,
+                })?;
+        Ok(Generator::Model(Arc::new(Model {
+            name: name.to_owned(),
+            identity,
+            engine: None,
+        })))
     }
 
     /// The folder.
@@ -124,7 +156,7 @@ impl Workspace {
         &self,
         principal: &PrincipalId,
         profile: &str,
-        generator: Generator,
+        generator: &Generator,
     ) -> Result<Arc<SpecContext>, EngineError> {
         self.profiles
             .load(&self.profiles_folder(), profile)?

@@ -31,8 +31,9 @@ pub struct Difference {
 
 #[derive(Default)]
 struct Frontier {
-    // By height, so that equal subtrees meet at the same step even when one tree is taller.
-    nodes: BTreeMap<NodeKey, Height>,
+    // By height, so that equal subtrees meet at the same step even when one tree is taller. The height of
+    // one just found is not known yet: finding it opens its page, and most are in both trees.
+    nodes: BTreeMap<NodeKey, Option<Height>>,
     leaves: BTreeMap<NodeKey, LeafEntry>,
 }
 
@@ -53,10 +54,8 @@ pub fn difference(
 ) -> Result<Difference, Missing> {
     let mut out = Difference::default();
     let (mut a, mut b) = (Frontier::default(), Frontier::default());
-    a.add_node(cache, new)?;
-    if let Some(old) = old {
-        b.add_node(cache, old)?;
-    }
+    a.nodes.insert(new, None);
+    b.nodes.extend(old.map(|old| (old, None)));
     loop {
         let common: Vec<NodeKey> = a
             .nodes
@@ -68,7 +67,9 @@ pub fn difference(
             a.nodes.remove(&key);
             b.nodes.remove(&key);
         }
-        let Some(highest) = a.nodes.values().chain(b.nodes.values()).max().copied() else {
+        a.measure(cache)?;
+        b.measure(cache)?;
+        let Some(highest) = a.nodes.values().chain(b.nodes.values()).copied().max() else {
             break;
         };
         a.open(cache, highest, &mut out.new)?;
@@ -96,23 +97,23 @@ pub fn difference(
 }
 
 impl Frontier {
-    fn add_node(&mut self, cache: &PageCache, key: NodeKey) -> Result<(), Missing> {
-        let page = cache.get(&key)?;
-        let above_documents = matches!(page.role, crate::Role::Group | crate::Role::Root);
-        self.nodes.insert(
-            key,
-            Height {
+    /// Finds the heights that are not known yet.
+    fn measure(&mut self, cache: &PageCache) -> Result<(), Missing> {
+        for (key, height) in self.nodes.iter_mut().filter(|(_, h)| h.is_none()) {
+            let page = cache.get(key)?;
+            let above_documents = matches!(page.role, crate::Role::Group | crate::Role::Root);
+            *height = Some(Height {
                 above_documents,
                 level: page.level,
-            },
-        );
+            });
+        }
         Ok(())
     }
 
     fn open(
         &mut self,
         cache: &PageCache,
-        height: Height,
+        height: Option<Height>,
         one_sided: &mut Vec<NodeInOne>,
     ) -> Result<(), Missing> {
         let keys: Vec<NodeKey> = self
@@ -134,7 +135,9 @@ impl Frontier {
                     Entry::Leaf(leaf) => {
                         self.leaves.insert(leaf.key, (**leaf).clone());
                     }
-                    Entry::Node(node) => self.add_node(cache, node.key)?,
+                    Entry::Node(node) => {
+                        self.nodes.insert(node.key, None);
+                    }
                 }
             }
         }

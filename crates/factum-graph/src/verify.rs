@@ -15,8 +15,8 @@
 //! - `counts.model_calls`, `counts.generations_reused` (but 0 in a full build), `counts.new_tokens`;
 //! - `invalidation.nodes` beyond that they are names of this run, `previous_root_key`,
 //!   `previous_status`, `serve_refusal`;
-//! - what `generations` hold, and with it whether a node's claims are what its generation says, all of
-//!   them, in its order;
+//! - what answers `generations` hold (their inputs are checked against their digests), and with it whether a
+//!   node's claims are what its generation says, all of them, in its order;
 //! - of a claim: `salience`, `support.version`, `support.detail`, and the wording of fields, except
 //!   where the claim's own check binds it: by `verbatim` one field is a cited quote, by `fact-line`
 //!   one cited quote holds every value that is not in the spec (a rule may set constants);

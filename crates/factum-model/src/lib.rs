@@ -14,6 +14,7 @@ pub mod identity;
 pub mod local;
 pub mod openai;
 pub mod pins;
+pub mod record;
 pub mod replay;
 pub mod request;
 pub mod weights;
@@ -25,4 +26,5 @@ pub use generator::{
     BoxFuture, Capabilities, ConstraintKind, Control, GenerationSink, Generator, TokenCount,
 };
 pub use identity::ModelIdentity;
+pub use record::RecordedGeneration;
 pub use request::{GenerationDigest, GenerationRequest, Message, Role};

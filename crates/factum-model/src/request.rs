@@ -71,6 +71,9 @@ pub struct GenerationRequest {
     pub max_new_tokens: u32,
 }
 
+/// The form of what an input's digest is taken over.
+pub const INPUT_FORMAT: &str = "factum/generation-input/1";
+
 #[derive(Serialize)]
 struct Digested<'a> {
     constraint: &'a Constraint,
@@ -92,7 +95,7 @@ impl GenerationRequest {
         let text = canonical_json(&Digested {
             constraint: &self.constraint,
             constraint_version: CONSTRAINT_VERSION,
-            format: "factum/generation-input/1",
+            format: INPUT_FORMAT,
             input_budget: self.input_budget,
             max_new_tokens: self.max_new_tokens,
             messages: &self.messages,

@@ -73,7 +73,7 @@ pub fn extract_leaf(profile: &Profile, input: LeafInput<'_>) -> NodeResult {
 }
 
 /// Puts a claim among the served or the withheld, as the profile's policy says.
-pub(super) fn keep(profile: &Profile, result: &mut NodeResult, claim: Claim) {
+pub(crate) fn keep(profile: &Profile, result: &mut NodeResult, claim: Claim) {
     match (claim.support.verdict, profile.support.policy) {
         (Verdict::Unsupported, Policy::Withhold) => result.withheld.push(claim),
         _ => result.claims.push(claim),

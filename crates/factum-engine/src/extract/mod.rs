@@ -13,7 +13,10 @@ pub mod salience;
 pub mod sentences;
 
 pub use leaf::{LeafInput, extract_leaf};
-pub use reduction::reduce;
+pub use reduction::{chosen_claims, reduce, status_over};
+pub use sentences::sentences;
+
+pub(crate) use leaf::keep;
 
 /// Version of the methods in this module. It is part of every key.
 pub const EXTRACTION_VERSION: u32 = 1;

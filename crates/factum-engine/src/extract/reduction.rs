@@ -13,22 +13,10 @@ use super::leaf::keep;
 /// Folds children (in document order) into one result. What INVALID children and withheld claims hold
 /// is not handed on.
 pub fn reduce(profile: &Profile, children: &[&NodeResult]) -> NodeResult {
-    let broken =
-        |child: &&NodeResult| matches!(child.status, NodeStatus::Invalid | NodeStatus::Partial);
-    let status = if children.iter().any(broken) {
-        NodeStatus::Partial
-    } else {
-        NodeStatus::Valid
-    };
-    let mut result = NodeResult::empty(status);
-    let handed_on = children
-        .iter()
-        .filter(|child| child.status != NodeStatus::Invalid);
-    let mut claims = folded(profile, handed_on.clone().flat_map(|child| &child.claims));
-    choose(profile, &mut claims);
-    for mut claim in claims {
+    let mut result = NodeResult::empty(status_over(children));
+    for mut claim in chosen_claims(profile, children, profile.extraction.node_claims) {
         for id in &claim.evidence {
-            let evidence = handed_on.clone().find_map(|child| child.evidence.get(id));
+            let evidence = handing_on(children).find_map(|child| child.evidence.get(id));
             if let Some(evidence) = evidence {
                 result.evidence.insert(id.clone(), evidence.clone());
             }
@@ -43,6 +31,35 @@ pub fn reduce(profile: &Profile, children: &[&NodeResult]) -> NodeResult {
         keep(profile, &mut result, claim);
     }
     result
+}
+
+/// The status of a reduction whose own output is valid.
+pub fn status_over(children: &[&NodeResult]) -> NodeStatus {
+    let broken =
+        |child: &&NodeResult| matches!(child.status, NodeStatus::Invalid | NodeStatus::Partial);
+    if children.iter().any(broken) {
+        NodeStatus::Partial
+    } else {
+        NodeStatus::Valid
+    }
+}
+
+/// The claims that children hand on, duplicates folded; above `limit` (0: none) the most salient of each
+/// document first.
+pub fn chosen_claims(profile: &Profile, children: &[&NodeResult], limit: u32) -> Vec<Claim> {
+    let mut claims = folded(
+        profile,
+        handing_on(children).flat_map(|child| &child.claims),
+    );
+    choose(profile, &mut claims, limit as usize);
+    claims
+}
+
+fn handing_on<'c>(children: &'c [&'c NodeResult]) -> impl Iterator<Item = &'c NodeResult> {
+    children
+        .iter()
+        .copied()
+        .filter(|child| child.status != NodeStatus::Invalid)
 }
 
 /// Claims with the same fields become one that cites them all, as far as the schema allows.
@@ -67,8 +84,7 @@ fn folded<'c>(profile: &Profile, claims: impl Iterator<Item = &'c Claim>) -> Vec
     out
 }
 
-fn choose(profile: &Profile, claims: &mut Vec<Claim>) {
-    let limit = profile.extraction.node_claims as usize;
+fn choose(profile: &Profile, claims: &mut Vec<Claim>, limit: usize) {
     if limit == 0 || claims.len() <= limit {
         return;
     }

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use factum_base::{canonical_json, sha256};
 use serde_json::Value;
 
-use super::FindingClass::{Counts, Format, Invalidation};
+use super::FindingClass::{Counts, Format, Generation, Invalidation};
 use super::shape::{Fields, Run};
 use super::tree::Index;
-use super::{Report, is_hex_digest};
+use super::{Report, hex, is_hex_digest};
 
 const COUNTS: [&str; 6] = [
     "nodes",
@@ -41,7 +42,36 @@ pub(super) fn check(run: &Run<'_>, index: &Index<'_>, report: &mut Report) {
             &generations.place,
             "holds what is not a generation by digest",
         );
+        check_input(id, record, &generations.place, report);
     }
+}
+
+/// A generation's digest is that of its recorded input. A record in another form is not understood here.
+fn check_input(id: &str, record: &Value, place: &str, report: &mut Report) {
+    let form = record.get("format").and_then(Value::as_str);
+    if form != Some("factum/generation-input/1") {
+        return;
+    }
+    let parts = [
+        "constraint",
+        "constraint_version",
+        "format",
+        "input_budget",
+        "max_new_tokens",
+        "messages",
+        "model",
+    ];
+    let input: serde_json::Map<String, Value> = parts
+        .into_iter()
+        .filter_map(|part| Some((part.to_owned(), record.get(part)?.clone())))
+        .collect();
+    let digest = canonical_json(&input).map(|text| hex(&sha256(text.as_bytes())));
+    report.require(
+        digest.is_ok_and(|digest| digest == id),
+        Generation,
+        place,
+        "holds a generation whose digest is not that of its input",
+    );
 }
 
 fn check_counts(run: &Run<'_>, report: &mut Report) {
