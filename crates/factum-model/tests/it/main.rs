@@ -1,0 +1,1 @@
+//! Integration tests, one module a topic.
