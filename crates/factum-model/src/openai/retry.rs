@@ -231,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_beyond_the_time_limit_is_not_begun() {
-        let time = TimeLimit::starting_now(Duration::from_secs(60));
+        let time = TimeLimit::starting_now(Duration::from_mins(1));
         let outcome: Result<Tried<()>, _> = RETRY
             .run(&time, || async { Err(status(429, Some("3600"))) })
             .await;

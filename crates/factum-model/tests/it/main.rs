@@ -1,5 +1,7 @@
 //! Integration tests, one module a topic.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod canned;
 mod collect;
 mod fake_server;

@@ -3,8 +3,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use factum_model::ModelError;
-use factum_model::openai::{OpenAiError, OpenAiGenerator};
+use factum_model::openai::OpenAiGenerator;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -31,15 +30,10 @@ fn self_signed() -> (String, TlsAcceptor) {
 #[tokio::test]
 async fn a_certificate_that_nobody_vouches_for_is_refused_at_once() {
     let (_, tls) = self_signed();
+    let (other, _) = self_signed();
     let server = FakeServer::start_tls(tls, |_, _| answer("A hose.")).await;
-    let options = options(&format!("https://{}/v1", server.address));
-    let generator = match OpenAiGenerator::new(&options) {
-        // A machine without any certificate accepts none either.
-        Err(OpenAiError::Roots(_)) => return,
-        made => made.unwrap(),
-    };
-    let error = ask(&generator, request("Why?")).await.unwrap_err();
-    assert!(matches!(error, ModelError::Certificate(_)), "{error:?}");
+    let said = ask_in_a_child(&server, &other).await;
+    assert!(said.contains("the error: Certificate("), "{said}");
     assert_eq!((server.connections(), server.requests()), (1, 0));
 }
 
@@ -47,10 +41,16 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_at_once() {
 async fn a_certificate_that_the_system_trusts_is_accepted() {
     let (pem, tls) = self_signed();
     let server = FakeServer::start_tls(tls, |_, _| answer("A hose.")).await;
+    let said = ask_in_a_child(&server, &pem).await;
+    assert!(said.contains("the answer: A hose."), "{said}");
+    assert_eq!(server.requests(), 1);
+}
+
+// Which roots the system has is said by the environment, so it takes a process of its own.
+async fn ask_in_a_child(server: &FakeServer, roots: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let roots = folder.path().join("roots.pem");
-    std::fs::write(&roots, pem).unwrap();
-    // Which roots the system has is said by the environment, so it takes a process of its own.
+    let path = folder.path().join("roots.pem");
+    std::fs::write(&path, roots).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
         .args([
@@ -58,25 +58,24 @@ async fn a_certificate_that_the_system_trusts_is_accepted() {
             "openai_tls::child_asks_the_url_it_was_given",
             "--nocapture",
         ])
-        .env("SSL_CERT_FILE", &roots)
+        .env("SSL_CERT_FILE", &path)
         .env_remove("SSL_CERT_DIR")
         .env(URL, format!("https://{}/v1", server.address));
     let output = tokio::task::spawn_blocking(move || child.output().unwrap())
         .await
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("the answer: A hose."), "{said}");
-    assert_eq!(server.requests(), 1);
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-// Not a claim of its own: the other half of the test above.
+// Not a claim of its own: the other half of the tests above.
 #[tokio::test]
 async fn child_asks_the_url_it_was_given() {
     let Ok(url) = std::env::var(URL) else {
         return;
     };
     let generator = OpenAiGenerator::new(&options(&url)).unwrap();
-    let generation = ask(&generator, request("Why?")).await.unwrap();
-    println!("the answer: {}", generation.text);
+    match ask(&generator, request("Why?")).await {
+        Ok(generation) => println!("the answer: {}", generation.text),
+        Err(error) => println!("the error: {error:?}"),
+    }
 }
