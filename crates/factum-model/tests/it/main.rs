@@ -8,5 +8,6 @@ mod fake_server;
 mod openai_answers;
 mod openai_check;
 mod openai_faults;
+mod openai_real;
 mod openai_tls;
 mod replay;
