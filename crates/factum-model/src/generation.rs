@@ -27,6 +27,9 @@ pub struct Generation {
     pub prompt_tokens: u32,
     /// Tokens of the answer.
     pub new_tokens: u32,
+    /// A server reported no usage, so that the counts of tokens are upper bounds: a token for each byte.
+    #[serde(default)]
+    pub tokens_bounded: bool,
     /// Wall time, in seconds, from the first attempt's start; a batch's time is shared out over its members.
     pub seconds: f64,
     /// What it ran on, as far as is known: `cpu`, `cuda`, ...; none over HTTP.

@@ -1,0 +1,128 @@
+//! An API key: read from the environment or a file, sent in one header, and shown nowhere.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+use thiserror::Error;
+
+// A key this long is no word that an answer could hold by chance; `EMPTY` and `ollama` are.
+const SECRET_LENGTH: usize = 20;
+
+/// A secret. There is no way to print it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(Arc<str>);
+
+/// Why there is no key. Nothing here holds any of it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum KeyError {
+    /// The environment has no such variable, or it is not text.
+    #[error("the environment variable {0} is not set, or not text")]
+    NoVariable(String),
+    /// The file can't be read.
+    #[error("the key file {path} can't be read: {message}")]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// Empty.
+    #[error("the key is empty")]
+    Empty,
+    /// It has characters that can't stand in a header: only visible ASCII can.
+    #[error("the key has characters other than visible ASCII")]
+    Characters,
+}
+
+impl ApiKey {
+    /// The value of the environment variable `name`.
+    pub fn from_environment(name: &str) -> Result<Self, KeyError> {
+        let value = std::env::var(name).map_err(|_| KeyError::NoVariable(name.to_owned()))?;
+        Self::new(&value)
+    }
+
+    /// The content of a file, without white space around it.
+    pub fn from_file(path: &Path) -> Result<Self, KeyError> {
+        let content = std::fs::read(path).map_err(|error| KeyError::NoFile {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })?;
+        let content = String::from_utf8(content).map_err(|_| KeyError::Characters)?;
+        Self::new(&content)
+    }
+
+    /// A key that was read elsewhere.
+    pub fn new(text: &str) -> Result<Self, KeyError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(KeyError::Characters);
+        }
+        Ok(Self(text.into()))
+    }
+
+    pub(super) fn header(&self) -> Result<HeaderValue, KeyError> {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
+            .map_err(|_| KeyError::Characters)?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    // A server may repeat the key in what it says of a refused request.
+    pub(super) fn redact(&self, text: String) -> String {
+        if text.contains(&*self.0) {
+            text.replace(&*self.0, "[key]")
+        } else {
+            text
+        }
+    }
+
+    // Whether an answer repeats the key, so that keeping the answer would keep the key.
+    pub(super) fn is_given_away_by(&self, text: &str) -> bool {
+        self.0.len() >= SECRET_LENGTH && text.contains(&*self.0)
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_comes_from_a_file_without_its_line_end_and_is_not_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "sk-visible-123\r\n").unwrap();
+        let key = ApiKey::from_file(&path).unwrap();
+        assert_eq!(key.header().unwrap().as_bytes(), b"Bearer sk-visible-123");
+        assert!(!format!("{key:?} {:?}", key.header().unwrap()).contains("visible"));
+        assert_eq!(key.redact("bad sk-visible-123!".into()), "bad [key]!");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_without_showing_it() {
+        assert_eq!(ApiKey::new(" \n"), Err(KeyError::Empty));
+        for text in ["two words", "läuft", "line\nline"] {
+            assert_eq!(ApiKey::new(text), Err(KeyError::Characters));
+        }
+        let missing = ApiKey::from_environment("FACTUM_TEST_NO_SUCH_KEY").unwrap_err();
+        assert_eq!(
+            missing,
+            KeyError::NoVariable("FACTUM_TEST_NO_SUCH_KEY".into())
+        );
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(
+            ApiKey::from_file(&folder.path().join("none")),
+            Err(KeyError::NoFile { .. })
+        ));
+    }
+}
