@@ -330,7 +330,10 @@ async fn run_generations(
 ) -> Result<BTreeMap<String, serde_json::Value>, EngineError> {
     let damaged = |id: &str| StoreError::Damaged(format!("the generation {id} of a node is gone"));
     let mut inputs = BTreeMap::new();
-    for id in nodes.iter().filter_map(|node| node.result.generation.as_ref()) {
+    for id in nodes
+        .iter()
+        .filter_map(|node| node.result.generation.as_ref())
+    {
         let digest: BodyDigest = id.parse().map_err(|_| damaged(id))?;
         inputs.insert(id.clone(), *digest.as_bytes());
     }

@@ -36,6 +36,9 @@ pub struct RecordedGeneration {
     pub prompt_tokens: u32,
     /// Tokens of the answer.
     pub new_tokens: u32,
+    /// The counts of tokens are upper bounds, since nobody counted.
+    #[serde(default)]
+    pub tokens_bounded: bool,
     /// Wall time, in seconds.
     pub seconds: f64,
     /// What it ran on, as far as is known.
@@ -69,6 +72,7 @@ impl RecordedGeneration {
             stop: answer.stop,
             prompt_tokens: answer.prompt_tokens,
             new_tokens: answer.new_tokens,
+            tokens_bounded: answer.tokens_bounded,
             seconds: answer.seconds,
             device: answer.device,
             memory_bytes: answer.memory_bytes,
@@ -86,6 +90,7 @@ impl RecordedGeneration {
             stop: self.stop,
             prompt_tokens: self.prompt_tokens,
             new_tokens: self.new_tokens,
+            tokens_bounded: self.tokens_bounded,
             seconds: self.seconds,
             device: self.device.clone(),
             memory_bytes: self.memory_bytes,

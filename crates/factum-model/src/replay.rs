@@ -12,105 +12,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use factum_base::sha256;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::error::ModelError;
-use crate::generation::{Generation, StopReason};
+use crate::generation::Generation;
 use crate::generator::{
     BoxFuture, Capabilities, ConstraintKind, Control, GenerationSink, Generator, TokenCount,
 };
 use crate::identity::ModelIdentity;
 use crate::openai::count::upper_bound;
+use crate::record::RecordedGeneration;
 use crate::request::{GenerationDigest, GenerationRequest, Message};
 
 /// The `format` of a run file.
 const RUN_FORMAT: &str = "factum/run/1";
-
-/// A generation as run files hold it, under the digest of its input.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RecordedGeneration {
-    /// The model's identity.
-    pub model: ModelIdentity,
-    /// The prompt.
-    pub messages: Vec<Message>,
-    /// The answer.
-    pub text: String,
-    /// Its tokens, where they are known.
-    pub token_ids: Option<Vec<u32>>,
-    /// Why it stopped.
-    pub stop: StopReason,
-    /// Tokens of the prompt.
-    pub prompt_tokens: u32,
-    /// Tokens of the answer.
-    pub new_tokens: u32,
-    /// The counts of tokens are upper bounds.
-    #[serde(default)]
-    pub tokens_bounded: bool,
-    /// Wall time.
-    pub seconds: f64,
-    /// What it ran on.
-    pub device: Option<String>,
-    /// Bytes resident on the device.
-    pub memory_bytes: Option<u64>,
-    /// What a server says of its build.
-    #[serde(default)]
-    pub system_fingerprint: Option<String>,
-    /// Attempts lost before.
-    #[serde(default)]
-    pub retries: u32,
-    /// The run that holds this record took it from an earlier one.
-    #[serde(default)]
-    pub reused: bool,
-}
-
-impl RecordedGeneration {
-    /// The record of an answer to messages.
-    pub fn new(
-        model: ModelIdentity,
-        messages: Vec<Message>,
-        generation: Generation,
-        reused: bool,
-    ) -> Self {
-        Self {
-            model,
-            messages,
-            text: generation.text,
-            token_ids: generation.token_ids,
-            stop: generation.stop,
-            prompt_tokens: generation.prompt_tokens,
-            new_tokens: generation.new_tokens,
-            tokens_bounded: generation.tokens_bounded,
-            seconds: generation.seconds,
-            device: generation.device,
-            memory_bytes: generation.memory_bytes,
-            system_fingerprint: generation.system_fingerprint,
-            retries: generation.retries,
-            reused,
-        }
-    }
-
-    fn into_answer(self) -> Answer {
-        Answer {
-            messages: self.messages,
-            generation: Generation {
-                text: self.text,
-                token_ids: self.token_ids,
-                stop: self.stop,
-                prompt_tokens: self.prompt_tokens,
-                new_tokens: self.new_tokens,
-                tokens_bounded: self.tokens_bounded,
-                seconds: self.seconds,
-                device: self.device,
-                memory_bytes: self.memory_bytes,
-                system_fingerprint: self.system_fingerprint,
-                retries: self.retries,
-            },
-        }
-    }
-}
 
 /// Why a file of recorded generations can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -147,6 +64,9 @@ pub enum ReplayError {
     /// A record's key is no digest.
     #[error("{0:?} is not the digest of a generation's input")]
     Digest(String),
+    /// A record's key is not the digest of its input: it was changed by hand.
+    #[error("the record for input {0} holds another input")]
+    Input(String),
     /// Records of two models: digests of inputs belong to one.
     #[error("the generations are of two models: {first} and {other}")]
     TwoModels {
@@ -305,7 +225,14 @@ impl ReplayGenerator {
         let Ok(key) = digest.parse::<GenerationDigest>() else {
             return Err(ReplayError::Digest(digest.chars().take(80).collect()));
         };
-        let answer = record.into_answer();
+        let input = record.input_digest().ok().flatten();
+        if input.is_some_and(|input| input != key) {
+            return Err(ReplayError::Input(digest));
+        }
+        let answer = Answer {
+            generation: record.generation(),
+            messages: record.messages,
+        };
         self.lengths.insert(
             digest_of(&answer.messages),
             TokenCount {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use factum_model::replay::{RecordedGeneration, ReplayError, ReplayGenerator};
+use factum_model::replay::{ReplayError, ReplayGenerator};
 use factum_model::{
-    Control, Generation, GenerationRequest, Generator, ModelError, ModelIdentity, StopReason,
+    Control, Generation, GenerationRequest, Generator, ModelError, ModelIdentity,
+    RecordedGeneration, StopReason,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -36,8 +37,7 @@ fn digest(request: &GenerationRequest) -> String {
 }
 
 fn record(request: &GenerationRequest, text: &str) -> Value {
-    let messages = request.messages.clone();
-    let record = RecordedGeneration::new(model(), messages, generation(text), false);
+    let record = RecordedGeneration::new(&model(), request.clone(), generation(text));
     serde_json::to_value(record).unwrap()
 }
 
@@ -102,13 +102,20 @@ async fn a_changed_setting_is_another_input() {
     ));
 }
 
-#[tokio::test]
-async fn a_record_whose_messages_were_changed_is_not_used() {
+#[test]
+fn a_record_whose_input_was_changed_is_refused() {
     let a = request("a");
-    let mut changed = line(&a, "one");
-    changed["messages"][1]["content"] = "b".into();
-    let replay = ReplayGenerator::from_json_lines(changed.to_string().as_bytes()).unwrap();
-    assert!(matches!(ask(&replay, a).await, Err(ModelError::Engine(_))));
+    let changes: [fn(&mut Value); 3] = [
+        |record| record["messages"][1]["content"] = "b".into(),
+        |record| record["max_new_tokens"] = 7.into(),
+        |record| record["model"]["model"] = "other".into(),
+    ];
+    for change in changes {
+        let mut changed = line(&a, "one");
+        change(&mut changed);
+        let error = ReplayGenerator::from_json_lines(changed.to_string().as_bytes()).unwrap_err();
+        assert!(matches!(error, ReplayError::Input(_)), "{error}");
+    }
 }
 
 #[test]
