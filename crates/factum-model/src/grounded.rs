@@ -48,7 +48,9 @@ struct Field {
 
 #[derive(Debug)]
 enum FieldRule {
-    Free { max_chars: u32 },
+    Free {
+        max_chars: u32,
+    },
     OneOf(Vec<Vec<u8>>),
     /// One for each source.
     Substring(Vec<Substrings>),
@@ -184,9 +186,7 @@ impl GroundedMachine {
     /// The state after one more byte; none where that byte is not allowed.
     pub fn step(&self, state: GroundedState, byte: u8) -> Option<GroundedState> {
         let place = match state.place {
-            Place::Open(at) => {
-                along(&self.open, at, byte)?.map_or(Place::ListStart, Place::Open)
-            }
+            Place::Open(at) => along(&self.open, at, byte)?.map_or(Place::ListStart, Place::Open),
             Place::ListStart | Place::NextItem => self.item_start(state, byte)?,
             Place::ItemOpen(at) => along(&self.item_open, at, byte)?
                 .map_or(Place::Id(Choice { like: 0, depth: 0 }), Place::ItemOpen),
@@ -251,7 +251,11 @@ impl GroundedMachine {
         Some(GroundedState {
             place: Place::AfterId,
             cited: state.cited + 1,
-            first: if state.cited == 0 { next.like } else { state.first },
+            first: if state.cited == 0 {
+                next.like
+            } else {
+                state.first
+            },
             last: next.like,
             field: 0,
             ..state
@@ -434,7 +438,9 @@ fn check(schema: &GroundedSchema) -> Result<(), ModelError> {
     let mut ids: Vec<&str> = schema.sources.iter().map(|s| s.id.as_str()).collect();
     for id in &ids {
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err(bad(format!("source id {id:?} is not ASCII letters and digits")));
+            return Err(bad(format!(
+                "source id {id:?} is not ASCII letters and digits"
+            )));
         }
     }
     ids.sort_unstable();
@@ -452,7 +458,10 @@ fn check(schema: &GroundedSchema) -> Result<(), ModelError> {
             return Err(bad(format!("field {:?} may hold nothing", field.name)));
         }
         if field.value == FieldValue::OneOf(Vec::new()) && !field.optional {
-            return Err(bad(format!("field {:?} has no value to choose", field.name)));
+            return Err(bad(format!(
+                "field {:?} has no value to choose",
+                field.name
+            )));
         }
     }
     Ok(())

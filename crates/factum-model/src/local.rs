@@ -176,7 +176,10 @@ impl LocalGenerator {
             events,
         };
         let mut open = vec![true; requests.len()];
-        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        let sent = self
+            .jobs
+            .as_ref()
+            .is_some_and(|jobs| jobs.send(job).is_ok());
         while sent && let Some(event) = inbox.recv().await {
             if let Event::Finished(request, _) = &event {
                 open[*request] = false;
@@ -289,7 +292,11 @@ impl Setup {
             schemas,
             keep_prefixes: self.keep_prefixes,
             context_tokens: self.options.sequence_tokens() as usize,
-            device: if self.options.gpu_layers == 0 { "cpu" } else { "gpu" },
+            device: if self.options.gpu_layers == 0 {
+                "cpu"
+            } else {
+                "gpu"
+            },
             memory: self.memory,
             prefix_bytes: self.prefix_bytes,
             sequences: self.options.sequences as usize,
@@ -330,7 +337,9 @@ fn check(options: &LocalOptions) -> Result<(), ModelError> {
 
 /// Keys and values in 16 bits, of all layers and sequences.
 fn sequence_bytes(model: &LlamaModel, options: &LocalOptions) -> u64 {
-    let architecture = model.meta_val_str("general.architecture").unwrap_or_default();
+    let architecture = model
+        .meta_val_str("general.architecture")
+        .unwrap_or_default();
     let length = |of: &str| -> Option<u64> {
         let key = format!("{architecture}.attention.{of}_length");
         model.meta_val_str(&key).ok()?.parse().ok()

@@ -146,7 +146,10 @@ mod tests {
             ("minijinja", "3.1.0"),
         ] {
             let entry = format!("name = \"{package}\"\nversion = \"{version}\"\n");
-            assert!(lock.contains(&entry), "{package} is not locked at {version}");
+            assert!(
+                lock.contains(&entry),
+                "{package} is not locked at {version}"
+            );
             let named = [ENGINE, SCHEMA_ENGINE, TEMPLATE_ENGINE].join(", ");
             assert!(named.contains(&format!("{package} {version}")));
         }

@@ -71,8 +71,9 @@ impl Substrings {
         let mut parts: Vec<(u32, u32)> = starts
             .iter()
             .filter_map(|start| {
-                let fitting = ends
-                    .partition_point(|end| end.chars <= start.chars.saturating_add(max_chars as usize));
+                let fitting = ends.partition_point(|end| {
+                    end.chars <= start.chars.saturating_add(max_chars as usize)
+                });
                 let end = ends[..fitting].last()?;
                 (end.at > start.at).then_some((start.at, end.at))
             })
@@ -101,16 +102,18 @@ impl Substrings {
 
     pub(super) fn may_end(&self, state: SubstringState) -> bool {
         state.depth > 0
-            && self.range(state).iter().any(|(start, _)| {
-                self.ends.get((start + state.depth) as usize) == Some(&true)
-            })
+            && self
+                .range(state)
+                .iter()
+                .any(|(start, _)| self.ends.get((start + state.depth) as usize) == Some(&true))
     }
 
     pub(super) fn step(&self, state: SubstringState, byte: u8) -> Option<SubstringState> {
         let depth = state.depth as usize;
         let range = self.range(state);
         // A part that is all written sorts before those that go on.
-        let before = range.partition_point(|part| slice(&self.text, *part).get(depth) < Some(&byte));
+        let before =
+            range.partition_point(|part| slice(&self.text, *part).get(depth) < Some(&byte));
         let through =
             range.partition_point(|part| slice(&self.text, *part).get(depth) <= Some(&byte));
         (before < through).then(|| SubstringState {

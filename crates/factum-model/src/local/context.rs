@@ -158,7 +158,9 @@ impl<'model> Context<'model> {
     }
 
     fn check(&self, sequence: usize, end: usize, tokens: &[i32]) -> Result<(), ModelError> {
-        let known = tokens.iter().all(|token| (0..self.vocabulary).contains(token));
+        let known = tokens
+            .iter()
+            .all(|token| (0..self.vocabulary).contains(token));
         if sequence >= self.sequences || end > self.sequence_tokens || !known {
             return Err(engine(&"these tokens don't fit the context"));
         }

@@ -88,7 +88,9 @@ impl Decoder {
                 if vocabulary.is_end(token) {
                     return Ok(Next::Stop(StopReason::End));
                 }
-                matcher.consume_token(token).map_err(|error| engine(&error))?;
+                matcher
+                    .consume_token(token)
+                    .map_err(|error| engine(&error))?;
                 if matcher.is_stopped() {
                     return Ok(Next::Stop(StopReason::End));
                 }
@@ -153,7 +155,10 @@ fn matcher(schema: &Value, schemas: &ParserFactory) -> Result<Matcher, ModelErro
     let sorted = factum_base::canonical_json(schema).map_err(|error| bad(&error))?;
     let mut schema: Value = serde_json::from_str(&sorted).map_err(|error| bad(&error))?;
     if let Value::Object(keywords) = &mut schema {
-        keywords.insert("x-guidance".to_owned(), json!({"whitespace_flexible": false}));
+        keywords.insert(
+            "x-guidance".to_owned(),
+            json!({"whitespace_flexible": false}),
+        );
     }
     let parser = schemas
         .create_parser(TopLevelGrammar::from_json_schema(schema))

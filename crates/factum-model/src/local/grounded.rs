@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use toktrie::{TokTrie, toktree::TrieNode};
+use toktrie::TokTrie;
 
 use super::decoder::best;
 use super::vocabulary::Vocabulary;
@@ -105,10 +105,7 @@ impl GroundedAnswer {
         if self.allows(vocabulary.bytes(first)) {
             return Some(first);
         }
-        let trie = vocabulary.trie();
-        let mut found = None;
-        self.search(trie, trie.root(), self.state, logits, &mut found);
-        found.map(|(_, token)| token)
+        self.search(logits, vocabulary.trie())
     }
 
     fn allows(&self, bytes: &[u8]) -> bool {
@@ -122,31 +119,29 @@ impl GroundedAnswer {
         !bytes.is_empty()
     }
 
-    /// The best of the allowed tokens below `node`.
-    fn search(
-        &self,
-        trie: &TokTrie,
-        node: &TrieNode,
-        state: GroundedState,
-        logits: &[f32],
-        found: &mut Option<(f32, u32)>,
-    ) {
-        for child in trie.node_children(node) {
-            let Some(next) = self.machine.step(state, child.byte()) else {
-                continue;
-            };
-            if let Some(token) = child.token_id()
-                && let Some(logit) = logits.get(token as usize)
-            {
+    /// The best of all allowed tokens. Where few are, few branches are looked into.
+    fn search(&self, logits: &[f32], trie: &TokTrie) -> Option<u32> {
+        let mut found: Option<(f32, u32)> = None;
+        let mut open = vec![(trie.root(), self.state)];
+        while let Some((node, state)) = open.pop() {
+            for child in trie.node_children(node) {
+                let Some(next) = self.machine.step(state, child.byte()) else {
+                    continue;
+                };
+                open.push((child, next));
+                let Some(token) = child.token_id() else {
+                    continue;
+                };
+                let logit = logits.get(token as usize).copied().unwrap_or(f32::NAN);
                 let better = found.is_none_or(|(most, id)| {
-                    *logit > most || (logit.total_cmp(&most).is_eq() && token < id)
+                    logit > most || (logit.total_cmp(&most).is_eq() && token < id)
                 });
                 if better && !logit.is_nan() {
-                    *found = Some((*logit, token));
+                    found = Some((logit, token));
                 }
             }
-            self.search(trie, child, next, logits, found);
         }
+        found.map(|(_, token)| token)
     }
 
     fn push(&mut self, token: u32, bytes: &[u8]) -> Passed {

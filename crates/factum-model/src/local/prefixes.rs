@@ -30,6 +30,9 @@ impl Prefixes {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        self.kept.iter().map(|(_, state)| state.byte_len() as u64).sum()
+        self.kept
+            .iter()
+            .map(|(_, state)| state.byte_len() as u64)
+            .sum()
     }
 }

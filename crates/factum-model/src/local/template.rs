@@ -5,6 +5,7 @@
 //! a document that spells out a special token, or template syntax, stays text. A template that trims or
 //! rewrites contents does so to a placeholder, to no effect.
 
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 use minijinja_contrib::pycompat::unknown_method_callback;
@@ -49,8 +50,7 @@ impl ChatTemplate {
             })
             .collect();
         let mut environment = Environment::new();
-        environment.set_trim_blocks(true);
-        environment.set_lstrip_blocks(true);
+        environment.set_syntax(white_space()?);
         environment.set_fuel(Some(FUEL));
         environment.set_unknown_method_callback(unknown_method_callback);
         environment.add_function("raise_exception", raise_exception);
@@ -61,12 +61,21 @@ impl ChatTemplate {
             .render(context! {
                 messages => marked,
                 add_generation_prompt => true,
-                bos_token => self.bos,
-                eos_token => self.eos,
+                bos_token => self.bos.as_str(),
+                eos_token => self.eos.as_str(),
             })
             .map_err(|error| refused(&error))?;
         parts(&text, messages.len())
     }
+}
+
+/// White space around blocks as the makers of chat templates expect it.
+fn white_space() -> Result<SyntaxConfig, ModelError> {
+    SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()
+        .map_err(|error| refused(&error))
 }
 
 fn parts(text: &str, messages: usize) -> Result<Vec<Part>, ModelError> {
@@ -174,7 +183,10 @@ mod tests {
             "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
             "{% for m in messages",
         ] {
-            assert!(matches!(rendered(source, &talk()), Err(ModelError::Template(_))), "{source}");
+            assert!(
+                matches!(rendered(source, &talk()), Err(ModelError::Template(_))),
+                "{source}"
+            );
         }
     }
 

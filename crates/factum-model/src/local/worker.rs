@@ -156,7 +156,9 @@ impl Worker<'_> {
         go_on()?;
         let prompt = self.vocabulary.prompt(&request.messages)?;
         let tokens = prompt.len();
-        let room = self.context_tokens.saturating_sub(request.max_new_tokens as usize);
+        let room = self
+            .context_tokens
+            .saturating_sub(request.max_new_tokens as usize);
         let budget = room.min(request.input_budget as usize);
         if tokens > budget {
             return Err(ModelError::OverBudget {
@@ -179,14 +181,16 @@ impl Worker<'_> {
         if let Some(state) = known {
             self.context.restore(sequence, state)?;
         } else if !prompt.prefix.is_empty() {
-            self.context.prompt(sequence, 0, &prompt.prefix, false, &mut go_on)?;
+            self.context
+                .prompt(sequence, 0, &prompt.prefix, false, &mut go_on)?;
             if self.keep_prefixes {
                 prefixes.insert(prompt.prefix.clone(), self.context.save(sequence)?);
                 self.prefix_bytes.store(prefixes.bytes(), Ordering::Relaxed);
             }
         }
         let from = prompt.prefix.len();
-        self.context.prompt(sequence, from, &prompt.rest, true, &mut go_on)?;
+        self.context
+            .prompt(sequence, from, &prompt.rest, true, &mut go_on)?;
         Ok((decoder, tokens))
     }
 
@@ -194,10 +198,10 @@ impl Worker<'_> {
     fn step(&mut self, active: &mut [Option<Active>]) {
         let began = Instant::now();
         for place in active.iter_mut() {
-            let stopped = place
-                .as_ref()
-                .and_then(|work| work.ticket.check(work.started).err());
-            if let (Some(error), Some(work)) = (stopped, place.take_if(|_| true)) {
+            let stopped = place.as_ref().map(|work| work.ticket.check(work.started));
+            if let Some(Err(error)) = stopped
+                && let Some(work) = place.take()
+            {
                 work.ticket.finish(Err(error));
             }
         }
@@ -243,7 +247,14 @@ impl Worker<'_> {
                 Some(work)
             }
             Ok(Next::Stop(stop)) => {
-                let Active { ticket, decoder, prompt_tokens, seconds, logits, .. } = work;
+                let Active {
+                    ticket,
+                    decoder,
+                    prompt_tokens,
+                    seconds,
+                    logits,
+                    ..
+                } = work;
                 let generation = self.generation(decoder, stop, prompt_tokens, seconds);
                 ticket.finish(Ok(Traced { generation, logits }));
                 None
@@ -281,8 +292,15 @@ impl Worker<'_> {
 impl Active {
     fn choose(&mut self, logits: &[f32], vocabulary: &Vocabulary) -> Result<Next, ModelError> {
         if self.ticket.job.traced {
-            let mut bytes = self.logits.map(|so_far| so_far.to_hex().into_bytes()).unwrap_or_default();
-            bytes.extend(logits.iter().flat_map(|logit| logit.to_bits().to_le_bytes()));
+            let mut bytes = self
+                .logits
+                .map(|so_far| so_far.to_hex().into_bytes())
+                .unwrap_or_default();
+            bytes.extend(
+                logits
+                    .iter()
+                    .flat_map(|logit| logit.to_bits().to_le_bytes()),
+            );
             self.logits = Some(Digest::of(&bytes));
         }
         self.decoder.choose(logits, vocabulary)

@@ -60,8 +60,8 @@ fn a_substring_is_whole_words_of_the_first_citation() {
         assert!(takes(substring(80), &[HOSE, "A pump."], value), "{value}");
     }
     for value in [
-        "", " hose", "hose ", "hos", "ose", "A pump", "The pump", "1,200.50", "200", "05", "5", "2024", "£1",
-        "the hose",
+        "", " hose", "hose ", "hos", "ose", "A pump", "The pump", "1,200.50", "200", "05", "5",
+        "2024", "£1", "the hose",
     ] {
         assert!(!takes(substring(80), &[HOSE, "A pump."], value), "{value}");
     }
@@ -77,7 +77,13 @@ fn a_substring_is_no_longer_than_its_field() {
 #[test]
 fn quotes_backslashes_and_line_ends_of_a_text_are_escaped_whole() {
     let text = "He said \"no\\yes\" twice.\nThen\u{1}he left — Ünïcode 東京.";
-    for value in ["\"no\\yes\"", "said \"no\\yes\" twice.\nThen", "Then\u{1}he", "Ünïcode 東京", "京"] {
+    for value in [
+        "\"no\\yes\"",
+        "said \"no\\yes\" twice.\nThen",
+        "Then\u{1}he",
+        "Ünïcode 東京",
+        "京",
+    ] {
         assert!(takes(substring(80), &[text], value), "{value:?}");
     }
     assert!(!takes(substring(80), &[text], "\nThen"));
@@ -86,10 +92,26 @@ fn quotes_backslashes_and_line_ends_of_a_text_are_escaped_whole() {
 #[test]
 fn a_free_text_has_no_outer_space_and_no_control_characters() {
     let free = || field("statement", false, 12, FieldValue::Free);
-    for value in ["a", "The pump", "a \"b\" \\ c", "東京 Ünï 🚰", "123456789012"] {
+    for value in [
+        "a",
+        "The pump",
+        "a \"b\" \\ c",
+        "東京 Ünï 🚰",
+        "123456789012",
+    ] {
         assert!(takes(free(), &[HOSE], value), "{value}");
     }
-    for value in ["", " a", "a ", "\u{3000}a", "a\u{a0}", "a\nb", "a\u{85}b", "a\u{7f}", "1234567890123"] {
+    for value in [
+        "",
+        " a",
+        "a ",
+        "\u{3000}a",
+        "a\u{a0}",
+        "a\nb",
+        "a\u{85}b",
+        "a\u{7f}",
+        "1234567890123",
+    ] {
         assert!(!takes(free(), &[HOSE], value), "{value:?}");
     }
 }
@@ -99,8 +121,14 @@ fn citations_are_known_distinct_and_bounded() {
     let mut schema = schema(vec![], &["one", "two", "three", "four"]);
     schema.max_citations = 3;
     let machine = GroundedMachine::new(&schema).unwrap();
-    let cites = |ids: &str| machine.accepts(format!(r#"{{"claims":[{{"evidence":[{ids}]}}]}}"#).as_bytes());
-    for ids in [r#""e1""#, r#""e3","e1""#, r#""e3","e1","e2""#, r#""e1","e2","e4""#] {
+    let cites =
+        |ids: &str| machine.accepts(format!(r#"{{"claims":[{{"evidence":[{ids}]}}]}}"#).as_bytes());
+    for ids in [
+        r#""e1""#,
+        r#""e3","e1""#,
+        r#""e3","e1","e2""#,
+        r#""e1","e2","e4""#,
+    ] {
         assert!(cites(ids), "{ids}");
     }
     for ids in [
@@ -120,12 +148,19 @@ fn citations_are_known_distinct_and_bounded() {
 #[test]
 fn only_fields_that_may_be_absent_are_absent_and_all_come_in_order() {
     let fields = vec![
-        field("topic", true, 20, FieldValue::OneOf(vec!["a".to_owned(), "a b".to_owned(), "\"".to_owned()])),
+        field(
+            "topic",
+            true,
+            20,
+            FieldValue::OneOf(vec!["a".to_owned(), "a b".to_owned(), "\"".to_owned()]),
+        ),
         field("statement", false, 20, FieldValue::Free),
         field("topics", true, 20, FieldValue::Free),
     ];
     let machine = GroundedMachine::new(&schema(fields, &[HOSE])).unwrap();
-    let takes = |rest: &str| machine.accepts(format!(r#"{{"claims":[{{"evidence":["e1"]{rest}}}]}}"#).as_bytes());
+    let takes = |rest: &str| {
+        machine.accepts(format!(r#"{{"claims":[{{"evidence":["e1"]{rest}}}]}}"#).as_bytes())
+    };
     for rest in [
         r#","statement":"x""#,
         r#","topic":"a","statement":"x""#,
@@ -175,7 +210,10 @@ fn a_schema_that_makes_no_sense_is_refused() {
         let mut schema = good.clone();
         change(&mut schema);
         let refusal = GroundedMachine::new(&schema);
-        assert!(matches!(refusal, Err(ModelError::BadConstraint(_))), "{schema:?}");
+        assert!(
+            matches!(refusal, Err(ModelError::BadConstraint(_))),
+            "{schema:?}"
+        );
     }
 }
 
@@ -195,7 +233,13 @@ fn check(schema: &GroundedSchema, text: &[u8]) {
             .as_array()
             .unwrap()
             .iter()
-            .map(|id| schema.sources.iter().position(|source| id == &source.id).unwrap())
+            .map(|id| {
+                schema
+                    .sources
+                    .iter()
+                    .position(|source| id == &source.id)
+                    .unwrap()
+            })
             .collect();
         assert!((1..=schema.max_citations as usize).contains(&cited.len()));
         let distinct: std::collections::HashSet<_> = cited.iter().collect();

@@ -1,3 +1,5 @@
 //! Tests of the crate from outside.
 
 mod grounded;
+#[cfg(feature = "local")]
+mod local;
