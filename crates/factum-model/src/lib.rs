@@ -9,9 +9,11 @@ pub mod constraint;
 pub mod error;
 pub mod generation;
 pub mod generator;
+pub mod grounded;
 pub mod identity;
 #[cfg(feature = "local")]
 pub mod local;
+pub mod local_identity;
 pub mod openai;
 pub mod pins;
 pub mod record;

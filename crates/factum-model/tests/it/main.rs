@@ -5,6 +5,9 @@
 mod canned;
 mod collect;
 mod fake_server;
+mod grounded;
+#[cfg(feature = "local")]
+mod local;
 mod openai_answers;
 mod openai_check;
 mod openai_faults;
