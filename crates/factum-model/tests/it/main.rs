@@ -3,7 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod canned;
+mod check_gguf;
+mod check_safetensors;
 mod collect;
+mod convert;
+#[cfg(feature = "local")]
+mod converted_tokenizer;
+mod fake_hub;
 mod fake_server;
 mod grounded;
 #[cfg(feature = "local")]
@@ -13,4 +19,10 @@ mod openai_check;
 mod openai_faults;
 mod openai_real;
 mod openai_tls;
+mod pull_hub;
+mod pull_wheel;
+#[cfg(feature = "local")]
+mod reference;
+mod registry;
 mod replay;
+mod tiny_model;

@@ -1,0 +1,197 @@
+//! The strict check of a Safetensors folder.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+
+use safetensors::Dtype;
+use tokio_util::sync::CancellationToken;
+
+use crate::weights::config::{CONFIG_FILE, ModelConfig};
+use crate::weights::expected::{EMBEDDING, Expected, HEAD, expected_tensors};
+use crate::weights::report::{CheckError, CheckReport, Finding};
+use crate::weights::safetensors_dir::{Shards, StoredTensor, open_shards, read_bounded};
+use crate::weights::tokenizer::Tokenizer;
+
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+const CHUNK: usize = 1 << 20;
+
+/// A folder that was checked, with what is needed to convert it.
+#[derive(Debug)]
+pub(crate) struct CheckedDir {
+    /// What was found.
+    pub(crate) report: CheckReport,
+    /// The configuration, where it could be read.
+    pub(crate) config: Option<ModelConfig>,
+    /// The tokenizer, where it could be.
+    pub(crate) tokenizer: Option<Tokenizer>,
+    /// The tensors.
+    pub(crate) tensors: BTreeMap<String, StoredTensor>,
+}
+
+/// Checks a folder.
+pub(crate) fn check_dir(dir: &Path, cancel: &CancellationToken) -> Result<CheckedDir, CheckError> {
+    let Shards {
+        tensors,
+        mut findings,
+        bytes,
+    } = open_shards(dir)?;
+    let truncated = !findings.is_empty();
+    let config = match read_config(dir) {
+        Ok(config) => Some(config),
+        Err(finding) => {
+            findings.push(finding);
+            None
+        }
+    };
+    let mut tokenizer = None;
+    if let Some(config) = &config {
+        // With a part that can't be read, all its tensors would be called missing.
+        if !truncated || !tensors.is_empty() {
+            hold_tensors(config, &tensors, &mut findings);
+        }
+        if config.tied && !truncated {
+            hold_head(&tensors, cancel, &mut findings)?;
+        }
+        match Tokenizer::read(dir, config.vocabulary) {
+            Ok(read) => tokenizer = Some(read),
+            Err(error) => findings.push(Finding::Tokenizer(error)),
+        }
+    }
+    let mut report = CheckReport {
+        findings,
+        ..CheckReport::default()
+    };
+    fill_facts(&mut report, config.as_ref(), &tensors, bytes);
+    if let Some(tokenizer) = &tokenizer {
+        if tokenizer.template.is_none() {
+            report.findings.push(Finding::MissingTemplate);
+        }
+        report.facts.tokenizer = Some(tokenizer.digest);
+        report.facts.template = tokenizer.template_digest();
+        report.facts.pre_tokenizer = Some(tokenizer.pre.name.to_owned());
+    }
+    Ok(CheckedDir {
+        report,
+        config,
+        tokenizer,
+        tensors,
+    })
+}
+
+fn read_config(dir: &Path) -> Result<ModelConfig, Finding> {
+    let path = dir.join(CONFIG_FILE);
+    if !path.is_file() {
+        let file = CONFIG_FILE.to_owned();
+        return Err(Finding::MissingFile { file });
+    }
+    let bytes = read_bounded(&path, MAX_CONFIG_BYTES).map_err(|error| Finding::BadConfig {
+        message: error.to_string(),
+    })?;
+    ModelConfig::parse(&bytes)
+}
+
+/// Every expected tensor is there with its shape and type, and no other.
+fn hold_tensors(
+    config: &ModelConfig,
+    tensors: &BTreeMap<String, StoredTensor>,
+    findings: &mut Vec<Finding>,
+) {
+    let mut left: BTreeMap<&str, &StoredTensor> =
+        tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
+    for expected in expected_tensors(config) {
+        match left.remove(expected.source.as_str()) {
+            Some(tensor) => hold_tensor(&expected, tensor, findings),
+            None => findings.push(Finding::MissingTensor {
+                name: expected.source,
+            }),
+        }
+    }
+    if config.tied
+        && let Some(head) = left.remove(HEAD)
+    {
+        let shape = vec![config.vocabulary, config.hidden];
+        hold_shape(HEAD, &shape, head, findings);
+    }
+    for name in left.into_keys() {
+        let name = name.to_owned();
+        findings.push(Finding::ExtraTensor { name });
+    }
+}
+
+fn hold_tensor(expected: &Expected, tensor: &StoredTensor, findings: &mut Vec<Finding>) {
+    hold_shape(&expected.source, &expected.shape, tensor, findings);
+}
+
+fn hold_shape(name: &str, shape: &[u64], tensor: &StoredTensor, findings: &mut Vec<Finding>) {
+    if tensor.shape != shape {
+        findings.push(Finding::WrongShape {
+            name: name.to_owned(),
+            expected: shape.to_vec(),
+            found: tensor.shape.clone(),
+        });
+    }
+    if tensor.dtype != Dtype::BF16 {
+        findings.push(Finding::WrongType {
+            name: name.to_owned(),
+            expected: "BF16".to_owned(),
+            found: format!("{:?}", tensor.dtype),
+        });
+    }
+}
+
+/// A head that is there although it is tied has to be the embedding, bit for bit.
+fn hold_head(
+    tensors: &BTreeMap<String, StoredTensor>,
+    cancel: &CancellationToken,
+    findings: &mut Vec<Finding>,
+) -> Result<(), CheckError> {
+    let (Some(head), Some(embedding)) = (tensors.get(HEAD), tensors.get(EMBEDDING)) else {
+        return Ok(());
+    };
+    let open = |tensor: &StoredTensor| tensor.open().map_err(CheckError::read(&tensor.file));
+    let (mut left, mut right) = (open(head)?, open(embedding)?);
+    let mut rest = embedding.length;
+    let mut same = head.length == embedding.length;
+    let (mut a, mut b) = (vec![0; CHUNK], vec![0; CHUNK]);
+    while same && rest > 0 {
+        if cancel.is_cancelled() {
+            return Err(CheckError::Cancelled);
+        }
+        let step = usize::try_from(rest).unwrap_or(CHUNK).min(CHUNK);
+        let read: io::Result<()> = left
+            .read_exact(&mut a[..step])
+            .and_then(|()| right.read_exact(&mut b[..step]));
+        read.map_err(CheckError::read(&head.file))?;
+        same = a[..step] == b[..step];
+        rest -= step as u64;
+    }
+    if !same {
+        findings.push(Finding::UntiedHead);
+    }
+    Ok(())
+}
+
+fn fill_facts(
+    report: &mut CheckReport,
+    config: Option<&ModelConfig>,
+    tensors: &BTreeMap<String, StoredTensor>,
+    bytes: u64,
+) {
+    let facts = &mut report.facts;
+    facts.bytes = bytes;
+    facts.tensors = tensors.len() as u64;
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    for tensor in tensors.values() {
+        *kinds.entry(format!("{:?}", tensor.dtype)).or_default() += 1;
+        let numbers = tensor.length.saturating_mul(8) / tensor.dtype.bitsize().max(1) as u64;
+        facts.parameters = facts.parameters.saturating_add(numbers);
+    }
+    facts.kinds = kinds.into_iter().collect();
+    if let Some(config) = config {
+        facts.architecture = Some(config.family.architecture().to_owned());
+        facts.vocabulary = config.vocabulary;
+        facts.context_length = config.context_length;
+        facts.tied = config.tied;
+    }
+}

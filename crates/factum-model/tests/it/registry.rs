@@ -1,0 +1,106 @@
+//! Names and paths: what they stand for, without hashing what did not change.
+
+use std::fs;
+
+use factum_model::pins::{FileDigest, Format, PinError, Registry, State};
+use tokio_util::sync::CancellationToken;
+
+use crate::tiny_model::{Kind, TinyModel};
+
+#[test]
+fn the_models_of_the_build_are_known_and_absent_from_a_new_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::load(&folder.path().join("new")).unwrap();
+    let listed = registry.list();
+    let names: Vec<&str> = listed.iter().map(|model| model.name.as_str()).collect();
+    assert_eq!(names, ["qwen2.5-1.5b-instruct", "smollm2-135m-instruct"]);
+    assert!(listed.iter().all(|model| model.state == State::Absent));
+    let cancel = CancellationToken::new();
+    let absent = registry.resolve("smollm2-135m-instruct", &cancel);
+    assert!(matches!(absent, Err(PinError::Absent(_))));
+    let unknown = registry.resolve("gpt-7", &cancel).unwrap_err().to_string();
+    assert!(unknown.contains("smollm2-135m-instruct"), "{unknown}");
+    assert!(!folder.path().join("new").exists());
+}
+
+#[test]
+fn a_file_by_path_is_hashed_once_and_again_when_it_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = folder.path().join("mine.gguf");
+    fs::write(&path, b"one").unwrap();
+    let registry = Registry::load(&data).unwrap();
+    let cancel = CancellationToken::new();
+    let name = path.to_str().unwrap();
+    let resolved = registry.resolve(name, &cancel).unwrap();
+    assert_eq!(resolved.format, Format::Gguf);
+    assert_eq!(resolved.files[0].sha256, FileDigest::of(b"one"));
+    // What is remembered is used: a false memory of the same stamp shows it.
+    let memory = data.join("digests.json");
+    let text = fs::read_to_string(&memory).unwrap();
+    let (one, other) = (FileDigest::of(b"one"), FileDigest::of(b"other"));
+    fs::write(&memory, text.replace(&one.to_hex(), &other.to_hex())).unwrap();
+    assert_eq!(
+        registry.resolve(name, &cancel).unwrap().files[0].sha256,
+        other
+    );
+    fs::write(&path, b"two!").unwrap();
+    let resolved = registry.resolve(name, &cancel).unwrap();
+    assert_eq!(resolved.files[0].sha256, FileDigest::of(b"two!"));
+    fs::write(&memory, b"broken").unwrap();
+    let resolved = registry.resolve(name, &cancel).unwrap();
+    assert_eq!(resolved.files[0].sha256, FileDigest::of(b"two!"));
+}
+
+#[test]
+fn a_folder_by_path_is_all_files_that_matter() {
+    let data = tempfile::tempdir().unwrap();
+    let dir = TinyModel::new(Kind::Qwen2, true).write_in_two();
+    fs::write(dir.path().join("README.md"), b"not one of them").unwrap();
+    let registry = Registry::load(data.path()).unwrap();
+    let cancel = CancellationToken::new();
+    let resolved = registry
+        .resolve(dir.path().to_str().unwrap(), &cancel)
+        .unwrap();
+    assert_eq!(resolved.format, Format::Safetensors);
+    let names: Vec<&str> = resolved
+        .files
+        .iter()
+        .map(|file| file.name.as_str())
+        .collect();
+    let expected = [
+        "config.json",
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ];
+    assert_eq!(names, expected);
+    let report = registry
+        .check(dir.path().to_str().unwrap(), &cancel)
+        .unwrap();
+    assert!(report.is_clean());
+}
+
+#[test]
+fn what_is_no_model_is_not_taken_for_one() {
+    let data = tempfile::tempdir().unwrap();
+    let registry = Registry::load(data.path()).unwrap();
+    let cancel = CancellationToken::new();
+    let text = data.path().join("notes.txt");
+    fs::write(&text, b"x").unwrap();
+    for path in [text.as_path(), data.path()] {
+        let found = registry.resolve(path.to_str().unwrap(), &cancel);
+        assert!(matches!(found, Err(PinError::NoModel(_))), "{found:?}");
+    }
+}
+
+#[test]
+fn a_broken_list_is_named() {
+    let data = tempfile::tempdir().unwrap();
+    fs::write(data.path().join("models.toml"), "[[model]]\nname = 3").unwrap();
+    let error = Registry::load(data.path()).unwrap_err();
+    assert!(matches!(error, PinError::Catalogue { .. }));
+    assert!(error.to_string().contains("models.toml"));
+}
