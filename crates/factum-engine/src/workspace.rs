@@ -9,7 +9,7 @@ use factum_graph::SpecContext;
 use factum_store::Repository;
 
 use crate::error::EngineError;
-use crate::permission::require_owner;
+use crate::permission::{permitted, require_owner};
 use crate::profile_shelf::ProfileShelf;
 use crate::text_cache::TextCache;
 use crate::transformation::{Generator, Model, ModelShelf, NoModels};
@@ -169,6 +169,21 @@ impl Workspace {
     /// It may not.
     pub fn check_may_change(&self, caller: &PrincipalId) -> Result<(), EngineError> {
         require_owner(caller)
+    }
+
+    /// Whether the caller may build this case file: ask before loading what that needs.
+    ///
+    /// # Errors
+    /// The case file is unknown or hidden, or its profile can't be used.
+    pub async fn check_may_build(
+        &self,
+        case_id: &CaseId,
+        principal: &PrincipalId,
+    ) -> Result<(), EngineError> {
+        let mut tx = self.repository.read().await?;
+        let permitted = permitted(&mut tx, case_id, principal).await;
+        tx.close().await?;
+        self.profile(&permitted?.case.profile).map(|_| ())
     }
 
     /// Makes a case file.

@@ -105,7 +105,7 @@ pub(crate) enum Command {
         /// Reuse nothing
         #[arg(long)]
         full: bool,
-        /// What makes the claims
+        /// What makes the claims: extractive, local[:MODEL], openai:URL,MODEL, replay:FILE or canned:FILE
         #[arg(long, default_value = "extractive")]
         generator: String,
     },
@@ -170,6 +170,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ExportCommand,
     },
+    /// List, fetch and check language models
+    Model {
+        #[command(subcommand)]
+        command: ModelCommand,
+    },
     /// Measure
     Experiment {
         #[command(subcommand)]
@@ -215,6 +220,28 @@ pub(crate) struct DemoArgs {
     /// Keep the workspace in this folder, which must not hold one yet
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ModelCommand {
+    /// List the models known by name, and which of them are here
+    #[command(after_help = "Example: factum model list")]
+    List,
+    /// Fetch a model and verify its files
+    #[command(after_help = "Example: factum model pull smollm2-135m-instruct")]
+    Pull {
+        /// Its name
+        name: String,
+    },
+    /// Check a model strictly: every tensor, shape, type and digest; or find out what a server can do
+    #[command(
+        after_help = "Examples: factum model check smollm2-135m-instruct\n          \
+        factum model check openai:http://127.0.0.1:8080/v1,my-model"
+    )]
+    Check {
+        /// Its name, a .gguf file, a folder with Safetensors, or openai:URL,MODEL
+        name: String,
+    },
 }
 
 #[derive(Subcommand)]

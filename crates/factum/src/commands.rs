@@ -2,6 +2,7 @@
 
 mod changes;
 pub(crate) mod measures;
+mod model;
 mod reading;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use factum_engine::workspace::Clock;
 
 use crate::cli::{Cli, Command};
 use crate::demo;
+use crate::models::Shelf;
 use crate::output::Output;
 
 /// What every command on a workspace needs.
@@ -43,10 +45,15 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8> {
     match cli.command {
         Command::Demo(args) => return demo::run(args, output).await,
         Command::Experiment { command } => return measures::experiment(command, output).await,
+        Command::Model { command } => return model::model(command, output).await,
         Command::Init => return changes::init(&cli.directory, &principal, output).await,
         _ => {}
     }
-    let workspace = Workspace::open(&cli.directory, clock()).await?;
+    let mut workspace = Workspace::open(&cli.directory, clock()).await?;
+    // Without a folder for models, there are none; extraction needs none.
+    if let Ok(shelf) = Shelf::open() {
+        workspace = workspace.with_models(Arc::new(shelf));
+    }
     let context = Context {
         workspace,
         principal,
@@ -98,6 +105,8 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
         Command::Diff { case, runs } => reading::diff(&case, &runs, context).await,
         Command::Ledger { case } => reading::ledger(&case, context).await,
         Command::History { case } => reading::history(&case, context).await,
-        Command::Demo(_) | Command::Experiment { .. } | Command::Init => Ok(0),
+        Command::Demo(_) | Command::Experiment { .. } | Command::Init | Command::Model { .. } => {
+            Ok(0)
+        }
     }
 }

@@ -19,6 +19,29 @@ impl std::fmt::Display for Usage {
 }
 impl std::error::Error for Usage {}
 
+/// Something outside the workspace that can't be used: a model, its settings, a server. With a hint, where
+/// there is one.
+#[derive(Debug)]
+pub(crate) struct BadInput(pub(crate) String, pub(crate) Option<String>);
+
+impl BadInput {
+    pub(crate) fn of(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string(), None)
+    }
+
+    pub(crate) fn pin(error: factum_model::pins::PinError) -> Self {
+        let hint = crate::models::pin_hint(&error);
+        Self(error.to_string(), hint)
+    }
+}
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for BadInput {}
+
 /// Prints an error and gives its exit code.
 pub(crate) fn report(error: &anyhow::Error, output: &Output) -> u8 {
     let (code, kind, hint) = classify(error);
@@ -63,6 +86,9 @@ fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
             error.hint().or_else(|| hint_here(error).map(str::to_owned)),
         );
     }
+    if let Some(error) = error.downcast_ref::<BadInput>() {
+        return (3, "bad-input", error.1.clone());
+    }
     if error.downcast_ref::<Usage>().is_some() {
         return (
             2,
@@ -98,7 +124,7 @@ fn hint_here(error: &EngineError) -> Option<&'static str> {
         EngineError::FolderList { .. } => "correct the factum.toml; nothing was changed",
         EngineError::GivenTwice(_) => "give each document once; --as-doc gives a file another id",
         EngineError::BadMoment(_) => "`factum history CASE` lists the events with their times",
-        EngineError::UnknownGenerator(_) => "leave out --generator",
+        EngineError::UnknownGenerator { .. } => "leave out --generator, or see `factum model list`",
         _ => return None,
     })
 }

@@ -5,6 +5,7 @@ mod commands;
 mod demo;
 mod failure;
 mod html;
+mod models;
 mod moment;
 mod output;
 mod progress;

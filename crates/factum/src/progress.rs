@@ -1,6 +1,8 @@
 //! Progress bars for people, and Ctrl-C.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use factum_engine::build::{StopFlag, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,6 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Shows progress where a person watches, and stops on Ctrl-C.
 pub(crate) struct Terminal {
     bar: ProgressBar,
+    what: &'static str,
+    /// Tokens that a model wrote, since when.
+    tokens: AtomicU64,
+    begun: Instant,
     stop: Arc<StopFlag>,
 }
 
@@ -29,7 +35,13 @@ impl Terminal {
                 raised.raise();
             }
         });
-        Self { bar, stop }
+        Self {
+            bar,
+            what,
+            tokens: AtomicU64::new(0),
+            begun: Instant::now(),
+            stop,
+        }
     }
 }
 
@@ -39,6 +51,16 @@ impl Watcher for Terminal {
         self.bar.set_position(done);
         if done == all {
             self.bar.finish_and_clear();
+        }
+    }
+
+    fn tokens(&self, new: u64) {
+        let all = self.tokens.fetch_add(new, Ordering::Relaxed) + new;
+        let millis = self.begun.elapsed().as_millis().max(1);
+        if all > 0 {
+            let per_second = u128::from(all) * 1000 / millis;
+            self.bar
+                .set_message(format!("{}, {per_second} tokens/s", self.what));
         }
     }
 

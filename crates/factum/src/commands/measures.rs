@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{Context, case_id, clock};
 use crate::cli::{ExperimentCommand, ExportCommand};
+use crate::models::{Named, Shelf};
 use crate::output::Output;
 use crate::progress::Terminal;
 use crate::text::clean;
@@ -22,10 +23,19 @@ pub(super) async fn build(
     context: &Context<'_>,
 ) -> Result<u8> {
     let id = case_id(case)?;
-    let options = BuildOptions {
-        full,
-        generator: Generator::parse(generator)?,
+    let named = Named::parse(generator)?;
+    let generator = if named == Named::Extractive {
+        Generator::Extractive
+    } else {
+        // Fail on a case file that can't be built before a model is loaded.
+        context
+            .workspace
+            .check_may_build(&id, &context.principal)
+            .await?;
+        let shelf = Shelf::open()?;
+        tokio::task::spawn_blocking(move || shelf.load(&named)).await??
     };
+    let options = BuildOptions { full, generator };
     let watcher = Terminal::new("building");
     let report = context
         .workspace

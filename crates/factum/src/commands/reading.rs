@@ -6,11 +6,11 @@ use anyhow::Result;
 use factum_casefile::{Evidence, EvidenceId};
 use factum_engine::EngineError;
 use factum_engine::serve::{Refusal, RefusalStatus, Served};
-use factum_engine::transformation::Generator;
 use serde_json::{Map, Value, json};
 
 use super::{Context, case_id};
 use crate::cli::Format;
+use crate::models::Named;
 use crate::output::warn;
 use crate::text::{self, Label, Page};
 use crate::{failure, html, moment};
@@ -24,10 +24,13 @@ pub(super) async fn show(
 ) -> Result<u8> {
     let id = case_id(case)?;
     let (workspace, caller) = (&context.workspace, &context.principal);
-    let generator = generator.map(Generator::parse).transpose()?;
+    let generator = generator
+        .map(Named::parse)
+        .transpose()?
+        .map(|named| named.name());
     let outcome = match as_of {
         None => workspace
-            .serve(&id, caller, generator)
+            .serve(&id, caller, generator.as_deref())
             .await
             .map(|served| (served, Label::Current)),
         Some(moment) => workspace

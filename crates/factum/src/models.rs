@@ -1,0 +1,270 @@
+//! Generators by name: `extractive`, `local:MODEL`, `openai:URL,MODEL`, `replay:FILE`, `canned:FILE`.
+//!
+//! A [`Shelf`] says what a name stands for without loading anything, which is all that showing a summary
+//! needs; [`Shelf::load`] loads it for a build.
+
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use factum_engine::transformation::{Generator, ModelShelf};
+use factum_model::ModelIdentity;
+use factum_model::canned::CannedGenerator;
+use factum_model::local_identity::{LocalOptions, ModelFiles, local_identity};
+use factum_model::openai::{OpenAiGenerator, OpenAiOptions};
+use factum_model::pins::{Format, PinError, Registry, models_folder};
+use factum_model::replay::ReplayGenerator;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::{BadInput, Usage};
+use settings::Settings;
+pub(crate) use settings::suggestion;
+
+/// The model that `local` stands for.
+pub(crate) const DEFAULT_MODEL: &str = "smollm2-135m-instruct";
+
+/// What a generator's name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// No model.
+    Extractive,
+    /// A model in this process, by name or path.
+    Local(String),
+    /// A model behind a server.
+    OpenAi { url: String, model: String },
+    /// Recorded generations.
+    Replay(PathBuf),
+    /// Outputs from a file.
+    Canned(PathBuf),
+}
+
+impl Named {
+    /// Reads a name. Paths are made absolute, so that the name means the same from every folder.
+    pub(crate) fn parse(name: &str) -> Result<Self, Usage> {
+        let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
+        let path =
+            || std::path::absolute(rest).map_err(|error| Usage(format!("{name:?}: {error}")));
+        match (kind, rest) {
+            ("extractive", "") => Ok(Self::Extractive),
+            ("local", "") => Ok(Self::Local(DEFAULT_MODEL.to_owned())),
+            ("local", model) if looks_like_path(model) => {
+                Ok(Self::Local(path()?.display().to_string()))
+            }
+            ("local", model) => Ok(Self::Local(model.to_owned())),
+            ("openai", rest) => match rest.rsplit_once(',') {
+                Some((url, model)) if !url.is_empty() && !model.is_empty() => Ok(Self::OpenAi {
+                    url: url.trim_end_matches('/').to_owned(),
+                    model: model.to_owned(),
+                }),
+                _ => Err(Usage(format!(
+                    "{name:?} is not openai:URL,MODEL, such as openai:http://127.0.0.1:8080/v1,my-model"
+                ))),
+            },
+            ("replay" | "canned", "") => Err(Usage(format!("{kind:?} needs a file: {kind}:FILE"))),
+            ("replay", _) => Ok(Self::Replay(path()?)),
+            ("canned", _) => Ok(Self::Canned(path()?)),
+            _ => Err(Usage(format!(
+                "there is no generator {name:?}; there are extractive, local[:MODEL], openai:URL,MODEL, replay:FILE and canned:FILE"
+            ))),
+        }
+    }
+
+    /// The name, written in the one way that heads and runs keep it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Extractive => Generator::EXTRACTIVE.to_owned(),
+            Self::Local(model) => format!("local:{model}"),
+            Self::OpenAi { url, model } => format!("openai:{url},{model}"),
+            Self::Replay(path) => format!("replay:{}", path.display()),
+            Self::Canned(path) => format!("canned:{}", path.display()),
+        }
+    }
+}
+
+/// A model's name has no slash; a file or folder is given with one, or ends in `.gguf`.
+fn looks_like_path(model: &str) -> bool {
+    model.contains(['/', '\\'])
+        || Path::new(model)
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("gguf"))
+}
+
+/// Where models and their settings are found.
+pub(crate) struct Shelf {
+    folder: PathBuf,
+}
+
+impl Shelf {
+    /// The shelf of the user's data folder.
+    pub(crate) fn open() -> Result<Self, BadInput> {
+        let folder = models_folder(|name| std::env::var_os(name)).map_err(BadInput::of)?;
+        Ok(Self { folder })
+    }
+
+    pub(crate) fn registry(&self) -> Result<Registry, BadInput> {
+        Registry::load(&self.folder).map_err(BadInput::of)
+    }
+
+    fn settings(&self) -> Result<Settings, BadInput> {
+        Settings::load(&self.folder)
+    }
+
+    /// Loads what a name stands for. It may take seconds, and blocks.
+    pub(crate) fn load(&self, named: &Named) -> Result<Generator, BadInput> {
+        let engine: Arc<dyn factum_model::Generator> = match named {
+            Named::Extractive => return Ok(Generator::Extractive),
+            Named::Local(model) => load_local(self.local_options(model)?)?,
+            Named::OpenAi { url, model } => {
+                let options = self.openai_options(url, model, true)?;
+                Arc::new(OpenAiGenerator::new(&options).map_err(BadInput::of)?)
+            }
+            Named::Replay(path) => Arc::new(ReplayGenerator::open(path).map_err(BadInput::of)?),
+            Named::Canned(path) => Arc::new(CannedGenerator::open(path).map_err(BadInput::of)?),
+        };
+        Ok(Generator::model(&named.name(), engine))
+    }
+
+    /// A server as it is configured. The key is read only where something is to be asked.
+    pub(crate) fn openai_options(
+        &self,
+        url: &str,
+        model: &str,
+        with_key: bool,
+    ) -> Result<OpenAiOptions, BadInput> {
+        let url = url.parse().map_err(BadInput::of)?;
+        let options = OpenAiOptions::new(url, model);
+        self.settings()?.apply(options, with_key)
+    }
+
+    /// A local model with all that its identity needs. Its files must be there, or be pinned.
+    fn local_options(&self, model: &str) -> Result<LocalOptions, BadInput> {
+        let registry = self.registry()?;
+        let settings = self.settings()?;
+        let prepared = match registry.prepare(model, &CancellationToken::new()) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let pinned = pinned_digest(&registry, model).ok_or_else(|| BadInput::of(error))?;
+                return Ok(settings.local(LocalOptions::new("", pinned)));
+            }
+        };
+        let mut options = LocalOptions::new(&prepared.gguf, prepared.sha256.to_hex());
+        let extra = prepared.converted.map(
+            |from| json!({"converter": from.converter, "source_sha256": from.source.to_hex()}),
+        );
+        options.files = ModelFiles {
+            sha256: options.files.sha256,
+            extra,
+        };
+        Ok(settings.local(options))
+    }
+
+    fn identity_of(&self, named: &Named) -> Result<ModelIdentity, BadInput> {
+        match named {
+            Named::Extractive => Err(BadInput("extraction has no model".to_owned(), None)),
+            Named::Local(model) => Ok(local_identity(&self.local_options(model)?)),
+            Named::OpenAi { url, model } => self
+                .openai_options(url, model, false)?
+                .identity()
+                .map_err(BadInput::of),
+            Named::Replay(path) => ReplayGenerator::open(path)
+                .map(|replay| factum_model::Generator::identity(&replay).clone())
+                .map_err(BadInput::of),
+            Named::Canned(path) => CannedGenerator::open(path)
+                .map(|canned| factum_model::Generator::identity(&canned).clone())
+                .map_err(BadInput::of),
+        }
+    }
+}
+
+/// The digest of a named model's one GGUF file, where it is pinned: showing a summary needs no more of it.
+fn pinned_digest(registry: &Registry, model: &str) -> Option<String> {
+    let pinned = registry.catalogue().get(model)?;
+    match (pinned.format, &pinned.files[..]) {
+        (Format::Gguf, [file]) => file.sha256.map(|digest| digest.to_hex()),
+        _ => None,
+    }
+}
+
+impl ModelShelf for Shelf {
+    fn identity(&self, name: &str) -> Result<ModelIdentity, String> {
+        let named = Named::parse(name).map_err(|error| error.0)?;
+        self.identity_of(&named).map_err(|error| error.0)
+    }
+}
+
+#[cfg(feature = "local")]
+fn load_local(options: LocalOptions) -> Result<Arc<dyn factum_model::Generator>, BadInput> {
+    if !options.gguf.is_file() {
+        return Err(BadInput(
+            "the model's files are not there yet".to_owned(),
+            Some(
+                "`factum model list` lists the models, `factum model pull NAME` fetches one"
+                    .to_owned(),
+            ),
+        ));
+    }
+    let loaded = factum_model::local::LocalGenerator::load(options).map_err(BadInput::of)?;
+    Ok(Arc::new(loaded))
+}
+
+#[cfg(not(feature = "local"))]
+fn load_local(_: LocalOptions) -> Result<Arc<dyn factum_model::Generator>, BadInput> {
+    Err(BadInput(
+        "this factum was built without local models".to_owned(),
+        Some(
+            "install cmake, clang and libclang, then build with `cargo build --release -p factum --features local`"
+                .to_owned(),
+        ),
+    ))
+}
+
+/// A failure of a model's files, settings or server, with the hint that fits.
+pub(crate) fn pin_hint(error: &PinError) -> Option<String> {
+    Some(match error {
+        PinError::Absent(name) => format!("`factum model pull {name}` fetches them"),
+        PinError::Unknown { .. } => "`factum model list` lists the models".to_owned(),
+        PinError::WrongDigest { .. } | PinError::WrongSize { .. } | PinError::Damaged { .. } => {
+            "remove the file and pull the model again; if it happens again, do not trust the source"
+                .to_owned()
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written_in_one_way() {
+        for (given, kept) in [
+            ("extractive", "extractive"),
+            ("local", "local:smollm2-135m-instruct"),
+            ("local:qwen2.5-1.5b-instruct", "local:qwen2.5-1.5b-instruct"),
+            ("local:/models/a.gguf", "local:/models/a.gguf"),
+            (
+                "openai:http://127.0.0.1:8080/v1/,m",
+                "openai:http://127.0.0.1:8080/v1,m",
+            ),
+            ("replay:/tmp/run.json", "replay:/tmp/run.json"),
+        ] {
+            let named = Named::parse(given).unwrap();
+            assert_eq!(named.name(), kept);
+            assert_eq!(Named::parse(kept).unwrap(), named);
+        }
+        for wrong in [
+            "",
+            "gpt",
+            "openai:",
+            "openai:http://a",
+            "openai:,m",
+            "replay:",
+            "canned",
+            "extractive:x",
+        ] {
+            assert!(Named::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
