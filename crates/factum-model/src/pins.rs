@@ -13,6 +13,7 @@ mod error;
 mod folder;
 #[cfg(feature = "hub")]
 mod hub;
+mod prepare;
 mod pull;
 mod pypi;
 mod record;
@@ -23,6 +24,7 @@ pub(crate) use digests::write_atomically;
 pub use digests::{DigestedFile, FileBytes, FileDigest, Stamp, digest_file};
 pub use error::{BadCatalogue, PinError};
 pub use folder::{NoHome, models_folder};
+pub use prepare::{ConvertedFrom, PrepareError, PreparedModel};
 pub use pull::{PullProgress, PullTools, Pulled};
 pub use record::{Record, RecordedFile};
 pub use registry::{ListedModel, Registry, ResolvedModel, State};

@@ -23,7 +23,7 @@ mod rope_rows;
 mod safetensors_dir;
 mod tokenizer;
 
-pub use check::check_model;
+pub use check::{check_gguf_header, check_model};
 pub use config::{Family, ModelConfig};
 pub use convert::{CONVERTER_VERSION, ConvertError, ConvertedModel, convert};
 pub use report::{

@@ -174,9 +174,13 @@ fn plain_path(text: &str) -> bool {
     text.split('/').all(|part| plain(part, b"-_."))
 }
 
+/// Files of the data folder, beside which models have their folders.
+const TAKEN: [&str; 2] = ["models.toml", "digests.json"];
+
 fn check(model: &PinnedModel) -> Result<(), BadCatalogue> {
     let lower = !model.name.bytes().any(|byte| byte.is_ascii_uppercase());
-    if !lower || !plain(&model.name, b"-.") {
+    let taken = TAKEN.contains(&model.name.as_str());
+    if !lower || taken || !plain(&model.name, b"-.") {
         return Err(BadCatalogue::Name(model.name.clone()));
     }
     for file in &model.files {

@@ -98,6 +98,8 @@ struct Raw {
     #[serde(default)]
     mlp_bias: bool,
     #[serde(default)]
+    rope_interleaved: bool,
+    #[serde(default)]
     use_sliding_window: bool,
     quantization_config: Option<Value>,
 }
@@ -147,6 +149,10 @@ impl ModelConfig {
             return Err(Finding::unsupported("num_key_value_heads", kv_heads));
         }
         let head_length = head_length(&raw)?;
+        // llama.cpp takes heads of another length only for the Llama family.
+        if family == Family::Qwen2 && head_length * raw.num_attention_heads != raw.hidden_size {
+            return Err(Finding::unsupported("head_dim", head_length));
+        }
         let base = raw
             .rope_parameters
             .as_ref()
@@ -221,6 +227,9 @@ fn refuse_what_differs(raw: &Raw, family: Family) -> Result<(), Finding> {
     }
     if let Some(factor) = raw.partial_rotary_factor.filter(|&factor| factor < 1.0) {
         return Err(Finding::unsupported("partial_rotary_factor", factor));
+    }
+    if raw.rope_interleaved {
+        return Err(Finding::unsupported("rope_interleaved", true));
     }
     if raw.use_sliding_window {
         return Err(Finding::unsupported("use_sliding_window", true));

@@ -230,13 +230,6 @@ fn header(
         &Value::String(CONVERTER_VERSION.to_owned()),
     );
     writer.entry("factum.source", &Value::String(source.to_hex()));
-    if let Some(tokenizer) = &tokenizer {
-        let normalizer = match tokenizer.normalizer {
-            Normalizer::None => "none",
-            Normalizer::Nfc => "nfc",
-        };
-        writer.entry("factum.normalizer", &Value::String(normalizer.to_owned()));
-    }
     // The configuration holds every one of these far below 2^32.
     let number = |value: u64| Value::U32(u32::try_from(value).unwrap_or(u32::MAX));
     #[expect(

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use thiserror::Error;
 
 use super::chat_template::{MAX_TEXT_BYTES, TemplateField, chat_template};
-use super::gguf::{Array, Value};
+use super::gguf::{Array, Header, Value};
 use super::pre_tokenizer::{PreTokenizer, recognise};
 use super::report::{TemplateDigest, TokenizerDigest};
 use super::safetensors_dir::read_bounded;
@@ -30,6 +30,26 @@ pub enum Normalizer {
     None,
     /// Unicode's canonical composition. Qwen2's tokenizer has it.
     Nfc,
+}
+
+/// Where a converted file says what its tokenizer's normalizer is.
+const NORMALIZER_KEY: &str = "factum.normalizer";
+
+impl Normalizer {
+    /// What a GGUF file says; nothing has to be done where it says nothing.
+    pub fn stated(header: &Header) -> Self {
+        match header.text(NORMALIZER_KEY) {
+            Some("nfc") => Self::Nfc,
+            _ => Self::None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Nfc => "nfc",
+        }
+    }
 }
 
 /// Why a tokenizer can't be used.
@@ -256,6 +276,7 @@ impl Tokenizer {
     /// The entries that describe it in GGUF.
     pub(crate) fn into_entries(self) -> Vec<(String, Value)> {
         let mut out = vec![
+            (NORMALIZER_KEY.to_owned(), text(self.normalizer.word())),
             ("tokenizer.ggml.model".to_owned(), text("gpt2")),
             ("tokenizer.ggml.pre".to_owned(), text(self.pre.name)),
             (

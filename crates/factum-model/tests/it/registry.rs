@@ -3,6 +3,7 @@
 use std::fs;
 
 use factum_model::pins::{FileDigest, Format, PinError, Registry, State};
+use factum_model::weights::Normalizer;
 use tokio_util::sync::CancellationToken;
 
 use crate::tiny_model::{Kind, TinyModel};
@@ -103,4 +104,40 @@ fn a_broken_list_is_named() {
     let error = Registry::load(data.path()).unwrap_err();
     assert!(matches!(error, PinError::Catalogue { .. }));
     assert!(error.to_string().contains("models.toml"));
+}
+
+#[test]
+fn safetensors_are_prepared_once_and_both_digests_are_told() {
+    let data = tempfile::tempdir().unwrap();
+    let dir = TinyModel::new(Kind::Qwen2, true).write();
+    let registry = Registry::load(data.path()).unwrap();
+    let cancel = CancellationToken::new();
+    let prepared = registry
+        .prepare(dir.path().to_str().unwrap(), &cancel)
+        .unwrap();
+    let bytes = fs::read(&prepared.gguf).unwrap();
+    assert_eq!(prepared.sha256, FileDigest::of(&bytes));
+    assert_eq!(prepared.normalizer, Normalizer::Nfc);
+    assert!(prepared.gguf.starts_with(data.path()));
+    let again = registry
+        .prepare(dir.path().to_str().unwrap(), &cancel)
+        .unwrap();
+    assert_eq!(again, prepared);
+    // Another configuration is another model, under another name.
+    let config = dir.path().join("config.json");
+    let text = fs::read_to_string(&config)
+        .unwrap()
+        .replace("10000.0", "20000.0");
+    fs::write(&config, text).unwrap();
+    let other = registry
+        .prepare(dir.path().to_str().unwrap(), &cancel)
+        .unwrap();
+    assert_ne!(other.converted, prepared.converted);
+    assert_ne!(other.gguf, prepared.gguf);
+    // The converted file says what was not ours to keep in mind.
+    let by_path = registry
+        .prepare(prepared.gguf.to_str().unwrap(), &cancel)
+        .unwrap();
+    assert_eq!(by_path.normalizer, Normalizer::Nfc);
+    assert_eq!((by_path.sha256, by_path.converted), (prepared.sha256, None));
 }

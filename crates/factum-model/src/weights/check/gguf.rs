@@ -48,8 +48,8 @@ pub(super) fn check_file(path: &Path, length: u64) -> Result<CheckReport, CheckE
     Ok(check_header(&header, &name, length))
 }
 
-/// Checks a header against itself and the file's length.
-pub(crate) fn check_header(header: &Header, name: &str, length: u64) -> CheckReport {
+/// Checks the header of a GGUF file against itself and the file's length. `name` is what findings call the file.
+pub fn check_header(header: &Header, name: &str, length: u64) -> CheckReport {
     let mut report = CheckReport::default();
     hold_length(header, name, length, &mut report.findings);
     hold_tokenizer(header, &mut report);
@@ -162,7 +162,11 @@ fn read_config(header: &Header, tied: bool, vocabulary: u64) -> Result<ModelConf
         found
             .filter(|&found| found > 0 && found <= 1 << 31)
             .ok_or_else(|| match header.entries.get(&key) {
-                Some(value) => Finding::unsupported(&key, format!("{value:?}")),
+                Some(value) => {
+                    // Some models have a list here, one number for each layer.
+                    let shown: String = format!("{value:?}").chars().take(80).collect();
+                    Finding::unsupported(&key, shown)
+                }
                 None => Finding::unsupported(&key, "nothing"),
             })
     };

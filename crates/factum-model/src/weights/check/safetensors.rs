@@ -8,7 +8,7 @@ use safetensors::Dtype;
 use tokio_util::sync::CancellationToken;
 
 use crate::weights::config::{CONFIG_FILE, ModelConfig};
-use crate::weights::expected::{EMBEDDING, Expected, HEAD, expected_tensors};
+use crate::weights::expected::{EMBEDDING, HEAD, expected_tensors};
 use crate::weights::report::{CheckError, CheckReport, Finding};
 use crate::weights::safetensors_dir::{Shards, StoredTensor, open_shards, read_bounded};
 use crate::weights::tokenizer::Tokenizer;
@@ -36,7 +36,7 @@ pub(crate) fn check_dir(dir: &Path, cancel: &CancellationToken) -> Result<Checke
         mut findings,
         bytes,
     } = open_shards(dir)?;
-    let truncated = !findings.is_empty();
+    let broken = !findings.is_empty();
     let config = match read_config(dir) {
         Ok(config) => Some(config),
         Err(finding) => {
@@ -47,10 +47,10 @@ pub(crate) fn check_dir(dir: &Path, cancel: &CancellationToken) -> Result<Checke
     let mut tokenizer = None;
     if let Some(config) = &config {
         // With a part that can't be read, all its tensors would be called missing.
-        if !truncated || !tensors.is_empty() {
+        if !broken || !tensors.is_empty() {
             hold_tensors(config, &tensors, &mut findings);
         }
-        if config.tied && !truncated {
+        if config.tied && !broken {
             hold_head(&tensors, cancel, &mut findings)?;
         }
         match Tokenizer::read(dir, config.vocabulary) {
@@ -101,7 +101,7 @@ fn hold_tensors(
         tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
     for expected in expected_tensors(config) {
         match left.remove(expected.source.as_str()) {
-            Some(tensor) => hold_tensor(&expected, tensor, findings),
+            Some(tensor) => hold_shape(&expected.source, &expected.shape, tensor, findings),
             None => findings.push(Finding::MissingTensor {
                 name: expected.source,
             }),
@@ -117,10 +117,6 @@ fn hold_tensors(
         let name = name.to_owned();
         findings.push(Finding::ExtraTensor { name });
     }
-}
-
-fn hold_tensor(expected: &Expected, tensor: &StoredTensor, findings: &mut Vec<Finding>) {
-    hold_shape(&expected.source, &expected.shape, tensor, findings);
 }
 
 fn hold_shape(name: &str, shape: &[u64], tensor: &StoredTensor, findings: &mut Vec<Finding>) {
