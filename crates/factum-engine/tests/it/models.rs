@@ -61,9 +61,16 @@ impl factum_model::Generator for Scripted {
         &'a self,
         messages: &'a [Message],
     ) -> BoxFuture<'a, Result<TokenCount, ModelError>> {
-        let words = messages.iter().map(|m| m.content.split_whitespace().count());
+        let words = messages
+            .iter()
+            .map(|m| m.content.split_whitespace().count());
         let tokens = u32::try_from(words.sum::<usize>()).unwrap();
-        Box::pin(async move { Ok(TokenCount { tokens, exact: true }) })
+        Box::pin(async move {
+            Ok(TokenCount {
+                tokens,
+                exact: true,
+            })
+        })
     }
 
     fn generate<'a>(
@@ -156,9 +163,13 @@ fn letter(n: u32, amount: u32) -> String {
 async fn desk(profile: &str, toml: Option<&str>, documents: u32) -> Desk {
     let mut desk = Desk::new(profile, toml).await;
     let identity = ModelIdentity::new(json!({"kind": "scripted"}));
-    desk.workspace = desk.workspace.clone().with_models(Arc::new(Shelf(identity)));
+    desk.workspace = desk
+        .workspace
+        .clone()
+        .with_models(Arc::new(Shelf(identity)));
     for n in 0..documents {
-        desk.publish(&format!("doc-{n:02}.txt"), &letter(n, 100 + n)).await;
+        desk.publish(&format!("doc-{n:02}.txt"), &letter(n, 100 + n))
+            .await;
     }
     desk
 }
@@ -168,11 +179,16 @@ async fn build(desk: &Desk, model: &Arc<Scripted>, full: bool) -> Result<BuildRe
         full,
         generator: Generator::model("scripted", Arc::clone(model) as Arc<_>),
     };
-    desk.workspace.build(&desk.case, &desk.owner, options, &Unwatched).await
+    desk.workspace
+        .build(&desk.case, &desk.owner, options, &Unwatched)
+        .await
 }
 
 async fn exported(desk: &Desk, report: &BuildReport) -> RunFile {
-    desk.workspace.export_run(&report.run_id, &desk.owner).await.unwrap()
+    desk.workspace
+        .export_run(&report.run_id, &desk.owner)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -187,12 +203,20 @@ async fn whole_answers_become_cited_claims_that_are_served_without_the_model() {
     assert_eq!(summary.generator, "scripted");
     assert_eq!(summary.claims.len(), 3);
     let text = letter(0, 100);
-    for one in summary.evidence.values().filter(|one| one.doc_id == doc("doc-00.txt")) {
+    for one in summary
+        .evidence
+        .values()
+        .filter(|one| one.doc_id == doc("doc-00.txt"))
+    {
         assert!(text.contains(&one.quote));
     }
     let run = exported(&desk, &report).await;
     assert_eq!(run.generations.len() as u64, report.counts.nodes);
-    let verified = desk.workspace.verify_case(&desk.case, &desk.owner).await.unwrap();
+    let verified = desk
+        .workspace
+        .verify_case(&desk.case, &desk.owner)
+        .await
+        .unwrap();
     assert!(verified.findings.is_empty(), "{:?}", verified.findings);
 }
 
@@ -203,17 +227,28 @@ async fn a_new_version_that_leaves_a_segment_alone_costs_no_call_for_it() {
     build(&desk, &model, false).await.unwrap();
     model.take_asked();
     // Behind the sentences, so that the passages read are the same.
-    desk.publish("doc-02.txt", &(letter(2, 102) + "\n---\n")).await;
+    desk.publish("doc-02.txt", &(letter(2, 102) + "\n---\n"))
+        .await;
     let report = build(&desk, &model, false).await.unwrap();
     assert!(report.counts.recomputed >= 2, "new keys, new nodes");
-    assert_eq!(model.take_asked().len(), 0, "the same input was answered before");
+    assert_eq!(
+        model.take_asked().len(),
+        0,
+        "the same input was answered before"
+    );
     assert_eq!(report.counts.model_calls, 0);
     assert_eq!(report.counts.generations_reused, report.counts.recomputed);
     let full = build(&desk, &model, true).await.unwrap();
-    assert_eq!(full.counts.model_calls, full.counts.nodes, "a full build reuses nothing");
+    assert_eq!(
+        full.counts.model_calls, full.counts.nodes,
+        "a full build reuses nothing"
+    );
     assert_eq!(full.counts.generations_reused, 0);
-    let comparison =
-        desk.workspace.compare(&report.run_id, &full.run_id, &desk.owner).await.unwrap();
+    let comparison = desk
+        .workspace
+        .compare(&report.run_id, &full.run_id, &desk.owner)
+        .await
+        .unwrap();
     assert!(comparison.equal, "{:?}", comparison.differences);
 }
 
@@ -229,7 +264,13 @@ async fn an_edit_asks_only_for_what_it_touched() {
     assert_eq!(asked.len() as u64, report.counts.model_calls);
     assert!(asked.len() as u64 <= report.counts.recomputed);
     assert!(shown(&asked[0]).contains("EUR 999.00"));
-    assert!(asked.iter().filter(|one| shown(one).starts_with("<document>")).count() == 1);
+    assert!(
+        asked
+            .iter()
+            .filter(|one| shown(one).starts_with("<document>"))
+            .count()
+            == 1
+    );
 }
 
 #[tokio::test]
@@ -240,13 +281,28 @@ async fn an_answer_that_breaks_a_rule_is_invalid_kept_and_never_asked_for_again(
         ("{\"claims\":[<length>", "stopped for length"),
         ("I am sorry.", "not JSON"),
         ("{\"claims\":[],\"claims\":[]}", "twice"),
-        ("{\"claims\":[{\"evidence\":[\"e1\"],\"statement\":NaN}]}", "not JSON"),
+        (
+            "{\"claims\":[{\"evidence\":[\"e1\"],\"statement\":NaN}]}",
+            "not JSON",
+        ),
         ("{\"claims\":[],\"note\":1}", "unknown key"),
-        ("{\"claims\":[{\"evidence\":[\"e99\"],\"statement\":\"x\"}]}", "not given"),
-        ("{\"claims\":[{\"evidence\":[\"e1\",\"e1\"],\"statement\":\"x\"}]}", "twice"),
-        ("{\"claims\":[{\"evidence\":[],\"statement\":\"x\"}]}", "cites 0"),
+        (
+            "{\"claims\":[{\"evidence\":[\"e99\"],\"statement\":\"x\"}]}",
+            "not given",
+        ),
+        (
+            "{\"claims\":[{\"evidence\":[\"e1\",\"e1\"],\"statement\":\"x\"}]}",
+            "twice",
+        ),
+        (
+            "{\"claims\":[{\"evidence\":[],\"statement\":\"x\"}]}",
+            "cites 0",
+        ),
         ("{\"claims\":[{\"evidence\":[\"e1\"]}]}", "missing"),
-        ("{\"claims\":[{\"evidence\":[\"e1\"],\"statement\":7}]}", "not a text"),
+        (
+            "{\"claims\":[{\"evidence\":[\"e1\"],\"statement\":7}]}",
+            "not a text",
+        ),
         ("[]", "not an object"),
     ] {
         let desk = desk("narrative", None, 1).await;
@@ -258,8 +314,15 @@ async fn an_answer_that_breaks_a_rule_is_invalid_kept_and_never_asked_for_again(
         let said = leaf.diagnostic.clone().unwrap();
         assert!(said.contains(diagnostic), "{answer}: {said}");
         let id = leaf.generation.as_ref().unwrap();
-        assert_eq!(run.generations[id]["text"], answer, "the whole output is kept");
-        assert_eq!(model.take_asked().len(), 1, "above an empty leaf nothing is asked");
+        assert_eq!(
+            run.generations[id]["text"], answer,
+            "the whole output is kept"
+        );
+        assert_eq!(
+            model.take_asked().len(),
+            1,
+            "above an empty leaf nothing is asked"
+        );
         build(&desk, &model, false).await.unwrap();
         assert_eq!(model.take_asked().len(), 0);
         // The root is PARTIAL and empty, not INVALID.
@@ -273,7 +336,10 @@ async fn two_corrections_are_made_and_recorded() {
     let model = Scripted::new(|request| Ok(format!("\n```json\n{}\n```\n", honest(request)?)));
     let report = build(&desk, &model, false).await.unwrap();
     let run = exported(&desk, &report).await;
-    assert_eq!(run.nodes[0].result.repairs, ["outer-white-space", "json-fence"]);
+    assert_eq!(
+        run.nodes[0].result.repairs,
+        ["outer-white-space", "json-fence"]
+    );
     assert_eq!(run.nodes[0].result.status.word(), "VALID");
 }
 
@@ -311,7 +377,10 @@ async fn a_lost_call_leaves_the_run_incomplete_and_the_next_build_goes_on() {
     assert!(matches!(first, ModelError::Timeout { .. }));
     let asked = model.take_asked();
     assert_eq!(
-        asked.iter().filter(|one| shown(one).starts_with("<document>")).count(),
+        asked
+            .iter()
+            .filter(|one| shown(one).starts_with("<document>"))
+            .count(),
         6,
         "the other nodes are finished"
     );
@@ -320,7 +389,13 @@ async fn a_lost_call_leaves_the_run_incomplete_and_the_next_build_goes_on() {
     build(&desk, &healed, false).await.unwrap();
     let asked = healed.take_asked();
     assert_eq!(asked.len() as u64, lost, "only what was lost is asked for");
-    assert_eq!(asked.iter().filter(|one| shown(one).starts_with("<document>")).count(), 1);
+    assert_eq!(
+        asked
+            .iter()
+            .filter(|one| shown(one).starts_with("<document>"))
+            .count(),
+        1
+    );
     desk.summary(&desk.owner).await;
 }
 
@@ -328,15 +403,35 @@ async fn a_lost_call_leaves_the_run_incomplete_and_the_next_build_goes_on() {
 async fn input_over_its_budget_is_refused_and_never_sent() {
     let toml = "extends = \"narrative\"\n[model]\nleaf_input_tokens = 200\n";
     let desk = desk("mine", Some(toml), 1).await;
-    desk.publish("long.txt", &"The surveyor measured the wall again and again. ".repeat(60)).await;
+    desk.publish(
+        "long.txt",
+        &"The surveyor measured the wall again and again. ".repeat(60),
+    )
+    .await;
     let model = Scripted::new(honest);
     let report = build(&desk, &model, false).await.unwrap();
     let run = exported(&desk, &report).await;
-    let invalid: Vec<_> = run.nodes.iter().filter(|n| n.result.status.word() == "INVALID").collect();
+    let invalid: Vec<_> = run
+        .nodes
+        .iter()
+        .filter(|n| n.result.status.word() == "INVALID")
+        .collect();
     assert_eq!(invalid.len(), 1);
-    assert!(invalid[0].result.diagnostic.as_ref().unwrap().contains("200 are allowed"));
+    assert!(
+        invalid[0]
+            .result
+            .diagnostic
+            .as_ref()
+            .unwrap()
+            .contains("200 are allowed")
+    );
     assert!(invalid[0].result.generation.is_none());
-    assert!(model.take_asked().iter().all(|one| !shown(one).contains("surveyor")));
+    assert!(
+        model
+            .take_asked()
+            .iter()
+            .all(|one| !shown(one).contains("surveyor"))
+    );
 }
 
 #[tokio::test]
@@ -345,19 +440,31 @@ async fn revoked_document_never_reaches_the_model() {
     let broker = who("broker");
     let (workspace, case, owner) = (&desk.workspace, &desk.case, &desk.owner);
     workspace.grant(owner, case, &[], &broker).await.unwrap();
-    workspace.revoke(owner, case, &[doc("doc-01.txt")], &broker).await.unwrap();
-    workspace.withdraw(owner, case, &doc("doc-02.txt")).await.unwrap();
+    workspace
+        .revoke(owner, case, &[doc("doc-01.txt")], &broker)
+        .await
+        .unwrap();
+    workspace
+        .withdraw(owner, case, &doc("doc-02.txt"))
+        .await
+        .unwrap();
     let model = Scripted::new(honest);
     let options = BuildOptions {
         full: false,
         generator: Generator::model("scripted", Arc::clone(&model) as Arc<_>),
     };
-    workspace.build(case, &broker, options, &Unwatched).await.unwrap();
+    workspace
+        .build(case, &broker, options, &Unwatched)
+        .await
+        .unwrap();
     let asked = model.take_asked();
     assert!(!asked.is_empty());
     for request in asked {
         let all = format!("{:?}", request);
-        assert!(!all.contains("flat 1 ") && !all.contains("flat 2 "), "{all}");
+        assert!(
+            !all.contains("flat 1 ") && !all.contains("flat 2 "),
+            "{all}"
+        );
     }
 }
 
@@ -365,10 +472,16 @@ async fn revoked_document_never_reaches_the_model() {
 async fn unsupported_claims_are_withheld_and_not_handed_on() {
     let desk = desk("narrative", None, 1).await;
     let model = Scripted::new(|_| {
-        Ok("{\"claims\":[{\"evidence\":[\"e1\"],\"statement\":\"Mr Brandt owes EUR 5,000.\"}]}".to_owned())
+        Ok(
+            "{\"claims\":[{\"evidence\":[\"e1\"],\"statement\":\"Mr Brandt owes EUR 5,000.\"}]}"
+                .to_owned(),
+        )
     });
     let report = build(&desk, &model, false).await.unwrap();
-    assert_eq!(report.counts.model_calls, 1, "nothing is handed on, so nothing is asked above");
+    assert_eq!(
+        report.counts.model_calls, 1,
+        "nothing is handed on, so nothing is asked above"
+    );
     let run = exported(&desk, &report).await;
     assert_eq!(run.nodes[0].result.withheld.len(), 1);
     assert!(desk.summary(&desk.owner).await.claims.is_empty());
@@ -383,7 +496,10 @@ async fn the_same_input_is_asked_once() {
     let model = Scripted::new(honest);
     let report = build(&desk, &model, false).await.unwrap();
     let leaves = model.take_asked();
-    let leaves = leaves.iter().filter(|one| shown(one).starts_with("<document>")).count();
+    let leaves = leaves
+        .iter()
+        .filter(|one| shown(one).starts_with("<document>"))
+        .count();
     assert_eq!(leaves, 1);
     assert_eq!(report.counts.generations_reused, 2);
 }
@@ -401,12 +517,21 @@ async fn the_published_call_counts_come_out_whatever_the_model_says() {
     for nonsense in [false, true] {
         let mut desk = Desk::new("controlled", None).await;
         let identity = ModelIdentity::new(json!({"kind": "scripted"}));
-        desk.workspace = desk.workspace.clone().with_models(Arc::new(Shelf(identity)));
+        desk.workspace = desk
+            .workspace
+            .clone()
+            .with_models(Arc::new(Shelf(identity)));
         for n in 0..12 {
-            desk.publish(&format!("doc-{n:02}.txt"), &facts(n, "18 October")).await;
+            desk.publish(&format!("doc-{n:02}.txt"), &facts(n, "18 October"))
+                .await;
         }
         let model = Scripted::new(move |_| {
-            Ok(if nonsense { "nonsense" } else { "{\"claims\":[]}" }.to_owned())
+            Ok(if nonsense {
+                "nonsense"
+            } else {
+                "{\"claims\":[]}"
+            }
+            .to_owned())
         });
         let calls = |report: BuildReport| (report.counts.recomputed, report.counts.model_calls);
         assert_eq!(calls(build(&desk, &model, false).await.unwrap()), (16, 16));
@@ -415,14 +540,25 @@ async fn the_published_call_counts_come_out_whatever_the_model_says() {
         desk.publish("doc-00.txt", &facts(0, "25 October")).await;
         assert_eq!(calls(build(&desk, &model, false).await.unwrap()), (3, 3));
         full.push(build(&desk, &model, true).await.unwrap().counts.model_calls);
-        workspace.withdraw(owner, case, &doc("doc-04.txt")).await.unwrap();
+        workspace
+            .withdraw(owner, case, &doc("doc-04.txt"))
+            .await
+            .unwrap();
         assert_eq!(calls(build(&desk, &model, false).await.unwrap()), (3, 2));
         full.push(build(&desk, &model, true).await.unwrap().counts.model_calls);
-        workspace.revoke(owner, case, &[doc("doc-08.txt")], owner).await.unwrap();
+        workspace
+            .revoke(owner, case, &[doc("doc-08.txt")], owner)
+            .await
+            .unwrap();
         assert_eq!(calls(build(&desk, &model, false).await.unwrap()), (3, 2));
         full.push(build(&desk, &model, true).await.unwrap().counts.model_calls);
         assert_eq!(full, [16, 15, 14]);
-        assert!(model.take_asked().iter().all(|one| one.constraint == Constraint::None));
+        assert!(
+            model
+                .take_asked()
+                .iter()
+                .all(|one| one.constraint == Constraint::None)
+        );
     }
 }
 
@@ -434,7 +570,11 @@ async fn a_changed_prompt_makes_again_only_the_nodes_that_are_told_it() {
     build(&desk, &model, false).await.unwrap();
     model.take_asked();
     let path = desk.workspace.profiles_folder().join("mine.toml");
-    std::fs::write(path, format!("{toml}[model]\nreduction_prompt = \"Keep what matters.\"\n")).unwrap();
+    std::fs::write(
+        path,
+        format!("{toml}[model]\nreduction_prompt = \"Keep what matters.\"\n"),
+    )
+    .unwrap();
     let refusal = desk.refusal(&desk.owner).await;
     assert_eq!(refusal.reasons[0].kind, "profile");
     let report = build(&desk, &model, false).await.unwrap();
@@ -450,7 +590,10 @@ async fn a_summary_of_a_model_that_is_not_known_here_is_stale() {
     desk.publish("a.txt", &letter(1, 10)).await;
     build(&desk, &Scripted::new(honest), false).await.unwrap();
     let refusal = desk.refusal(&desk.owner).await;
-    assert_eq!((refusal.status.word(), refusal.reasons[0].kind.as_str()), ("STALE", "generator"));
+    assert_eq!(
+        (refusal.status.word(), refusal.reasons[0].kind.as_str()),
+        ("STALE", "generator")
+    );
 }
 
 #[tokio::test]
@@ -469,8 +612,17 @@ async fn incremental_equals_full_after_each_of_many_changes() {
     let (workspace, case, owner) = (&desk.workspace, &desk.case, &desk.owner);
     for step in 0..12_u32 {
         match step % 4 {
-            0 => desk.publish(&format!("doc-{:02}.txt", step % 8), &letter(step, 500 + step)).await,
-            1 => desk.publish(&format!("new-{step}.txt"), &letter(step, 900 + step)).await,
+            0 => {
+                desk.publish(
+                    &format!("doc-{:02}.txt", step % 8),
+                    &letter(step, 500 + step),
+                )
+                .await
+            }
+            1 => {
+                desk.publish(&format!("new-{step}.txt"), &letter(step, 900 + step))
+                    .await
+            }
             2 => {
                 let id = doc(&format!("doc-{:02}.txt", (step * 3) % 8));
                 workspace.withdraw(owner, case, &id).await.unwrap();
@@ -482,8 +634,14 @@ async fn incremental_equals_full_after_each_of_many_changes() {
         }
         let incremental = build(&desk, &model, false).await.unwrap();
         let full = build(&desk, &model, true).await.unwrap();
-        let comparison =
-            workspace.compare(&incremental.run_id, &full.run_id, owner).await.unwrap();
-        assert!(comparison.equal, "step {step}: {:?}", comparison.differences);
+        let comparison = workspace
+            .compare(&incremental.run_id, &full.run_id, owner)
+            .await
+            .unwrap();
+        assert!(
+            comparison.equal,
+            "step {step}: {:?}",
+            comparison.differences
+        );
     }
 }
