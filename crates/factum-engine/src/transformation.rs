@@ -219,27 +219,79 @@ mod tests {
     #[test]
     fn golden_contexts() {
         let principal = PrincipalId::new("local").unwrap();
-        for (name, digest) in [
-            (
-                "narrative",
-                "631b934ad3f64a5132a53f0c0ffb2d0fcf91d68688b4363a2b2a541198514971",
-            ),
-            (
-                "facts",
-                "aa8d7d0ae26c5b65415cf349c7510ec5b684392163f75c159321955b7c1fa7f7",
-            ),
-            (
-                "session",
-                "77c8ad648fcc1f90f751cc4dc2fedcb46253d59b466ef0a0fb7cf2bafabefd26",
-            ),
-            (
-                "controlled",
-                "a5ed38065dfe4a2e86a456a0d5aed30d6a4026dfbce5c164c80a0eba74c1b8d1",
-            ),
-        ] {
+        let found = ["narrative", "facts", "session", "controlled"].map(|name| {
             let profile = Profile::built_in(name).unwrap();
             let context = spec_context(&principal, &profile, &Generator::Extractive).unwrap();
-            assert_eq!(context.digest().to_hex(), digest, "{name}");
+            format!("{name} {}", context.digest())
+        });
+        let golden = [
+            "narrative ffaeb24177bceffdd51d3815351c42c2f81d0d0ae066745bf637d1802facd5d2",
+            "facts 210d767bfdb2165cc054735772d4e2f77c20867f418daf888a01969735124c2d",
+            "session d9e275008222873d3afe8769e88371ab7343aaf35f208199d08619ea4d1c6ff3",
+            "controlled f207811f53c8d17b980d9a208edd21e8f882dabe31707fa90df6fc4f9edb307a",
+        ];
+        assert_eq!(found, golden);
+    }
+
+    // The prompts are in it whole.
+    #[test]
+    fn golden_contexts_of_a_model() {
+        let principal = PrincipalId::new("local").unwrap();
+        let generator = Generator::Model(Arc::new(Model {
+            name: "canned:x".to_owned(),
+            identity: ModelIdentity::new(json!({"kind": "canned", "sha256": "00"})),
+            engine: None,
+        }));
+        let found = ["narrative", "facts", "session", "controlled"].map(|name| {
+            let profile = Profile::built_in(name).unwrap();
+            let context = spec_context(&principal, &profile, &generator).unwrap();
+            format!("{name} {}", context.digest())
+        });
+        let golden = [
+            "narrative 4d822a41503745e16e0bf0537514f21581f4a035e4412c7f76f8ddcbdc507d7a",
+            "facts c4e5ff329afc5cf0dffd5e11e23032f8513dc49ef078701486a4b4d65f4354f9",
+            "session c3f068a1e37913a0db9d7cf17ba09ba541c961a27d3832ff3cc7d9b3568febc5",
+            "controlled 13a9bda4d07719eb08e7f961d841946ec9d7c4197a2fe33d79c9807eac8d120c",
+        ];
+        assert_eq!(found, golden);
+    }
+
+    #[test]
+    fn what_can_change_a_model_s_answer_changes_the_context() {
+        let principal = PrincipalId::new("local").unwrap();
+        let context = |text: &str, identity: &str| {
+            let profile =
+                Profile::load("mine", &|n| (n == "mine").then(|| text.to_owned())).unwrap();
+            let generator = Generator::Model(Arc::new(Model {
+                name: "canned:x".to_owned(),
+                identity: ModelIdentity::new(json!({"kind": "canned", "sha256": identity})),
+                engine: None,
+            }));
+            let found = spec_context(&principal, &profile, &generator).unwrap();
+            (found.leaf.digest(), found.reduction.digest())
+        };
+        let base = "extends = \"narrative\"\n";
+        let before = context(base, "00");
+        let both = context(base, "01");
+        assert!(both.0 != before.0 && both.1 != before.1, "the model");
+        for (change, leaf, reduction) in [
+            ("leaf_prompt = \"Read.\"", true, false),
+            ("reduction_prompt = \"Fold.\"", false, true),
+            ("leaf_input_tokens = 100", true, false),
+            ("reduction_input_tokens = 100", false, true),
+            ("new_tokens = 100", true, true),
+            ("decoding = \"free\"", true, true),
+            ("evidence = \"lines\"", true, false),
+            ("input_claims = 3", false, true),
+            ("when_empty = \"ask\"", true, true),
+            ("reuse = \"nodes\"", false, false),
+        ] {
+            let after = context(&format!("{base}[model]\n{change}\n"), "00");
+            assert_eq!(
+                (after.0 != before.0, after.1 != before.1),
+                (leaf, reduction),
+                "{change}"
+            );
         }
     }
 
