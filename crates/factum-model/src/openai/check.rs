@@ -1,6 +1,8 @@
 //! Finding out, by real calls, what a server can do. Done once by a person who configures it; a build never
 //! probes.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -105,49 +107,87 @@ impl GenerationSink for Nobody {
 // No model writes this word of its own accord, so an answer that holds it was held to the schema.
 const WORD: &str = "qx7-heron";
 const ANSWER_TOKENS: u32 = 64;
+const LONGEST_TRIAL: Duration = Duration::from_mins(2);
+const MODES: [ConstraintMode; 3] = [
+    ConstraintMode::JsonSchema,
+    ConstraintMode::JsonObject,
+    ConstraintMode::Plain,
+];
 
 /// Asks the server all that can be asked: its models, an answer in each constraint mode, a count of tokens
-/// by each route. The mode and counting of `options` are not used.
+/// by each route. The mode and counting of `options` are not used. A server that is out of reach is tried once.
 ///
 /// # Errors
 /// Options that can't be used. What the server does wrong is a finding.
 pub async fn check(options: &OpenAiOptions) -> Result<CheckReport, OpenAiError> {
     let options = OpenAiOptions {
         tokens: super::TokenCounting::Bound,
+        deadline: options.deadline.min(LONGEST_TRIAL),
         ..options.clone()
     };
     options.read()?;
     let session = Session::new(&options, None)?;
     let time = || TimeLimit::starting_now(options.deadline);
-    let mut report = CheckReport {
-        url: options.url.to_string(),
-        model: options.model.clone(),
-        listed: listed(&session.models(&time()).await, &options.model),
-        modes: Vec::new(),
-        recommended_mode: None,
-        reports_usage: None,
-        system_fingerprint: None,
-        counts_as_llama_cpp: counts(&session.count_by_llama_cpp(&prompt("Hello."), &time()).await),
-        counts_as_vllm: counts(&session.count_by_vllm(&prompt("Hello."), &time()).await),
-        recommended_counting: "bound".to_owned(),
-    };
-    for mode in [
-        ConstraintMode::JsonSchema,
-        ConstraintMode::JsonObject,
-        ConstraintMode::Plain,
-    ] {
-        let answer = try_mode(&session, mode, &time()).await;
-        report.take_answer(mode, answer);
+    let mut report = CheckReport::new(&options);
+    let models = session.models(&time()).await;
+    report.listed = listed(&models, &options.model);
+    if let Some(error) = models.err().filter(is_out_of_reach) {
+        report.fill(&Finding::failed(&error));
+        return Ok(report);
     }
+    report.counts_as_llama_cpp =
+        counts(&session.count_by_llama_cpp(&prompt("Hello."), &time()).await);
+    report.counts_as_vllm = counts(&session.count_by_vllm(&prompt("Hello."), &time()).await);
     if report.counts_as_llama_cpp.works() {
         "llama_cpp".clone_into(&mut report.recommended_counting);
     } else if report.counts_as_vllm.works() {
         "vllm".clone_into(&mut report.recommended_counting);
     }
+    for mode in MODES {
+        let answer = try_mode(&session, mode, &time()).await;
+        report.take_answer(mode, answer);
+    }
     Ok(report)
 }
 
+// No other route can be better.
+const fn is_out_of_reach(error: &ModelError) -> bool {
+    matches!(
+        error,
+        ModelError::Unreachable { .. } | ModelError::Certificate(_) | ModelError::Timeout { .. }
+    )
+}
+
 impl CheckReport {
+    fn new(options: &OpenAiOptions) -> Self {
+        let untried = Finding::Differs {
+            message: "not tried".to_owned(),
+        };
+        Self {
+            url: options.url.to_string(),
+            model: options.model.clone(),
+            listed: untried.clone(),
+            modes: Vec::new(),
+            recommended_mode: None,
+            reports_usage: None,
+            system_fingerprint: None,
+            counts_as_llama_cpp: untried.clone(),
+            counts_as_vllm: untried,
+            recommended_counting: "bound".to_owned(),
+        }
+    }
+
+    fn fill(&mut self, finding: &Finding) {
+        self.counts_as_llama_cpp = finding.clone();
+        self.counts_as_vllm = finding.clone();
+        self.modes = MODES
+            .map(|mode| ModeFinding {
+                mode,
+                finding: finding.clone(),
+            })
+            .to_vec();
+    }
+
     fn take_answer(&mut self, mode: ConstraintMode, answer: Result<Generation, ModelError>) {
         let finding = match &answer {
             Err(error) => Finding::failed(error),

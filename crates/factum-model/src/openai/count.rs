@@ -110,9 +110,8 @@ mod with_file {
     use crate::request::Message;
 
     /// A tokenizer from its file.
-    #[derive(Clone)]
     pub(in crate::openai) struct FileCounter {
-        tokenizer: std::sync::Arc<Tokenizer>,
+        tokenizer: Tokenizer,
         per_message: u32,
         per_prompt: u32,
     }
@@ -130,7 +129,7 @@ mod with_file {
                 .map_err(|error| error.to_string())?;
             tokenizer.with_padding(None);
             Ok(Self {
-                tokenizer: std::sync::Arc::new(tokenizer),
+                tokenizer,
                 per_message,
                 per_prompt,
             })

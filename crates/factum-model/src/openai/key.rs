@@ -9,6 +9,8 @@ use thiserror::Error;
 
 // A key this long is no word that an answer could hold by chance; `EMPTY` and `ollama` are.
 const SECRET_LENGTH: usize = 20;
+// So much of a key is taken for the key.
+const BEGINNING: usize = 8;
 
 /// A secret. There is no way to print it.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,8 +33,9 @@ pub enum KeyError {
     /// Empty.
     #[error("the key is empty")]
     Empty,
-    /// It has characters that can't stand in a header: only visible ASCII can.
-    #[error("the key has characters other than visible ASCII")]
+    /// It has characters other than visible ASCII, or quotation marks or backslashes, which are written in
+    /// more than one way.
+    #[error("the key has characters other than visible ASCII, or quotation marks or backslashes")]
     Characters,
 }
 
@@ -59,7 +62,8 @@ impl ApiKey {
         if text.is_empty() {
             return Err(KeyError::Empty);
         }
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+        if !text.bytes().all(plain) {
             return Err(KeyError::Characters);
         }
         Ok(Self(text.into()))
@@ -72,13 +76,24 @@ impl ApiKey {
         Ok(value)
     }
 
-    // A server may repeat the key in what it says of a refused request.
+    // A server may repeat the key in what it says of a refused request, and what it says may be cut in
+    // the middle of the key: so its beginning is looked for, and as much taken out as agrees with it.
     pub(super) fn redact(&self, text: String) -> String {
-        if text.contains(&*self.0) {
-            text.replace(&*self.0, "[key]")
-        } else {
-            text
+        let beginning = &self.0[..self.0.len().min(BEGINNING)];
+        if !text.contains(beginning) {
+            return text;
         }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find(beginning) {
+            out.push_str(&rest[..at]);
+            out.push_str("[key]");
+            let pairs = rest[at..].bytes().zip(self.0.bytes());
+            let same = pairs.take_while(|(said, key)| said == key).count();
+            rest = &rest[at + same..];
+        }
+        out.push_str(rest);
+        out
     }
 
     // Whether an answer repeats the key, so that keeping the answer would keep the key.
@@ -106,12 +121,15 @@ mod tests {
         assert_eq!(key.header().unwrap().as_bytes(), b"Bearer sk-visible-123");
         assert!(!format!("{key:?} {:?}", key.header().unwrap()).contains("visible"));
         assert_eq!(key.redact("bad sk-visible-123!".into()), "bad [key]!");
+        assert_eq!(key.redact("bad sk-visible-".into()), "bad [key]");
+        assert_eq!(key.redact("sk-visible-1ä sk-visib".into()), "[key]ä [key]");
+        assert_eq!(key.redact("sk-vis".into()), "sk-vis");
     }
 
     #[test]
     fn what_is_no_key_is_refused_without_showing_it() {
         assert_eq!(ApiKey::new(" \n"), Err(KeyError::Empty));
-        for text in ["two words", "läuft", "line\nline"] {
+        for text in ["two words", "läuft", "line\nline", "a\"b", "a\\b"] {
             assert_eq!(ApiKey::new(text), Err(KeyError::Characters));
         }
         let missing = ApiKey::from_environment("FACTUM_TEST_NO_SUCH_KEY").unwrap_err();

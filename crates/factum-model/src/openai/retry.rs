@@ -65,7 +65,7 @@ impl Retry {
         loop {
             attempts += 1;
             let Ok(outcome) = tokio::time::timeout(time.left(), attempt()).await else {
-                return Err(timeout(time.elapsed(), attempts));
+                return Err(timeout(time.limit, attempts));
             };
             let fault = match outcome {
                 Ok(value) => {
@@ -122,8 +122,8 @@ fn named_wait(text: &str, now: Timestamp) -> Option<Duration> {
     Duration::try_from(then.duration_since(now)).ok()
 }
 
-fn timeout(elapsed: Duration, attempts: u32) -> ModelError {
-    let whole = elapsed.as_secs() + u64::from(elapsed.subsec_nanos() > 0);
+fn timeout(within: Duration, attempts: u32) -> ModelError {
+    let whole = within.as_secs() + u64::from(within.subsec_nanos() > 0);
     ModelError::Timeout {
         seconds: whole.max(1),
         attempts,

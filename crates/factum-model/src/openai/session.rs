@@ -50,7 +50,7 @@ enum Counter {
     LlamaCpp,
     Vllm,
     #[cfg(feature = "tokenizer-file")]
-    File(FileCounter),
+    File(Box<FileCounter>),
 }
 
 impl Counter {
@@ -65,7 +65,7 @@ impl Counter {
                 per_message,
                 per_prompt,
             } => FileCounter::new(tokenizer.unwrap_or_default(), *per_message, *per_prompt)
-                .map(Self::File)
+                .map(|counter| Self::File(Box::new(counter)))
                 .map_err(|message| OpenAiError::Tokenizer {
                     path: path.clone(),
                     message,

@@ -1,6 +1,6 @@
 //! What is sent to a server, and what is made of its good answers.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use factum_model::openai::{ApiKey, ConstraintMode, OpenAiGenerator, OpenAiOptions, TokenCounting};
 use factum_model::{
@@ -123,9 +123,11 @@ async fn what_comes_after_a_whole_answer_is_not_waited_for() {
             last,
         ])
         .await;
+        let begun = Instant::now();
         let generation = ask(&generator(&server.options()), request("Why?"))
             .await
             .unwrap();
+        assert!(begun.elapsed() < server.options().silence);
         assert_eq!(generation.text, "A hose.");
         assert_eq!(server.requests(), 1);
     }
@@ -300,4 +302,59 @@ fn options_that_cannot_be_sent_are_refused() {
         OpenAiGenerator::new(&options).unwrap_err(),
         OpenAiError::ApiVersion
     );
+}
+
+// Knows two words, and asks for texts to be cut to one token.
+const TOKENIZER: &str = r#"{"version":"1.0","truncation":{"direction":"Right","max_length":1,"strategy":"LongestFirst","stride":0},"padding":null,"added_tokens":[],"normalizer":null,"pre_tokenizer":{"type":"Whitespace"},"post_processor":null,"decoder":null,"model":{"type":"WordLevel","vocab":{"a":0,"hose":1,"?":2},"unk_token":"?"}}"#;
+
+fn with_tokenizer(content: &str) -> (tempfile::TempDir, OpenAiOptions) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    std::fs::write(&path, content).unwrap();
+    let mut options = crate::fake_server::options("http://127.0.0.1:1/v1");
+    options.tokens = TokenCounting::TokenizerFile {
+        path,
+        per_message: 5,
+        per_prompt: 3,
+    };
+    (folder, options)
+}
+
+#[test]
+fn a_tokenizers_file_is_known_by_its_content_and_not_by_its_place() {
+    let (folder, gone) = with_tokenizer(TOKENIZER);
+    drop(folder);
+    assert!(gone.identity().is_err());
+    let (_one, one) = with_tokenizer(TOKENIZER);
+    let (_same, same) = with_tokenizer(TOKENIZER);
+    let (_other, other) = with_tokenizer("{}");
+    assert_eq!(one.identity(), same.identity());
+    assert_ne!(one.identity(), other.identity());
+}
+
+#[cfg(not(feature = "tokenizer-file"))]
+#[test]
+fn a_build_without_tokenizers_says_how_to_get_them() {
+    use factum_model::openai::OpenAiError;
+    let (_folder, options) = with_tokenizer(TOKENIZER);
+    let error = OpenAiGenerator::new(&options).unwrap_err();
+    assert_eq!(error, OpenAiError::NoTokenizers);
+    assert!(error.to_string().contains("--features tokenizer-file"));
+}
+
+#[cfg(feature = "tokenizer-file")]
+#[tokio::test]
+async fn a_tokenizers_file_counts_whole_texts_and_allows_for_the_template() {
+    let (_folder, options) = with_tokenizer(TOKENIZER);
+    let messages = [
+        Message::new(Role::System, "a hose a hose"),
+        Message::new(Role::User, "burst"),
+    ];
+    let count = generator(&options).count_tokens(&messages).await.unwrap();
+    assert_eq!((count.tokens, count.exact), (3 + (4 + 5) + (1 + 5), false));
+    let (_other, other) = with_tokenizer("{}");
+    assert!(matches!(
+        OpenAiGenerator::new(&other),
+        Err(factum_model::openai::OpenAiError::Tokenizer { .. })
+    ));
 }

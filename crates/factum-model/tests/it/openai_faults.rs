@@ -405,6 +405,12 @@ async fn the_key_is_in_no_error_and_no_record() {
             &echo(r#"{"error":{"message":"bad key KEY"}}"#),
         ),
         reply("503 Unavailable", "", &echo("Bearer KEY")),
+        // What is shown of a reply is cut within the key.
+        reply(
+            "503 Unavailable",
+            "",
+            &echo(&format!("{}KEY", "x".repeat(280))),
+        ),
         reply(
             "302 Found",
             &echo("location: http://KEY/\r\n"),
