@@ -18,7 +18,7 @@ use factum_model::replay::ReplayGenerator;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::{BadInput, Usage};
+use crate::failure::BadInput;
 use settings::Settings;
 pub(crate) use settings::suggestion;
 
@@ -42,10 +42,14 @@ pub(crate) enum Named {
 
 impl Named {
     /// Reads a name. Paths are made absolute, so that the name means the same from every folder.
-    pub(crate) fn parse(name: &str) -> Result<Self, Usage> {
+    pub(crate) fn parse(name: &str) -> Result<Self, BadInput> {
+        let wrong = |message: String| {
+            let hint = "leave out --generator to work without a model".to_owned();
+            BadInput(message, Some(hint))
+        };
         let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
         let path =
-            || std::path::absolute(rest).map_err(|error| Usage(format!("{name:?}: {error}")));
+            || std::path::absolute(rest).map_err(|error| wrong(format!("{name:?}: {error}")));
         match (kind, rest) {
             ("extractive", "") => Ok(Self::Extractive),
             ("local", "") => Ok(Self::Local(DEFAULT_MODEL.to_owned())),
@@ -58,14 +62,14 @@ impl Named {
                     url: url.trim_end_matches('/').to_owned(),
                     model: model.to_owned(),
                 }),
-                _ => Err(Usage(format!(
+                _ => Err(wrong(format!(
                     "{name:?} is not openai:URL,MODEL, such as openai:http://127.0.0.1:8080/v1,my-model"
                 ))),
             },
-            ("replay" | "canned", "") => Err(Usage(format!("{kind:?} needs a file: {kind}:FILE"))),
+            ("replay" | "canned", "") => Err(wrong(format!("{kind:?} needs a file: {kind}:FILE"))),
             ("replay", _) => Ok(Self::Replay(path()?)),
             ("canned", _) => Ok(Self::Canned(path()?)),
-            _ => Err(Usage(format!(
+            _ => Err(wrong(format!(
                 "there is no generator {name:?}; there are extractive, local[:MODEL], openai:URL,MODEL, replay:FILE and canned:FILE"
             ))),
         }

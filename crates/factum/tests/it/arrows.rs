@@ -10,6 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("factum-casefile", &["factum-base"]),
     ("factum-graph", &["factum-base", "factum-casefile"]),
     ("factum-ingest", &["factum-base", "factum-casefile"]),
+    ("factum-model", &["factum-base"]),
     (
         "factum-store",
         &["factum-base", "factum-casefile", "factum-graph"],
@@ -21,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "factum-casefile",
             "factum-graph",
             "factum-ingest",
+            "factum-model",
             "factum-store",
         ],
     ),
@@ -32,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "factum-engine",
             "factum-graph",
             "factum-ingest",
+            "factum-model",
             "factum-store",
         ],
     ),

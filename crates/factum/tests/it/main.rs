@@ -10,5 +10,6 @@ mod crash;
 mod damage;
 mod journey;
 mod known_faults;
+mod models;
 mod run_file;
 mod support;
