@@ -99,6 +99,11 @@ struct Choice {
     depth: u32,
 }
 
+impl Choice {
+    /// Nothing has been written.
+    const ALL: Self = Self { like: 0, depth: 0 };
+}
+
 impl GroundedMachine {
     /// The machine of `schema`.
     ///
@@ -186,17 +191,19 @@ impl GroundedMachine {
     /// The state after one more byte; none where that byte is not allowed.
     pub fn step(&self, state: GroundedState, byte: u8) -> Option<GroundedState> {
         let place = match state.place {
-            Place::Open(at) => along(&self.open, at, byte)?.map_or(Place::ListStart, Place::Open),
+            Place::Open(at) => along(&self.open, at, byte, Place::Open, Place::ListStart)?,
             Place::ListStart | Place::NextItem => self.item_start(state, byte)?,
-            Place::ItemOpen(at) => along(&self.item_open, at, byte)?
-                .map_or(Place::Id(Choice { like: 0, depth: 0 }), Place::ItemOpen),
+            Place::ItemOpen(at) => {
+                let after = Place::Id(Choice::ALL);
+                along(&self.item_open, at, byte, Place::ItemOpen, after)?
+            }
             Place::Id(choice) => return self.id_byte(state, choice, byte),
             Place::AfterId => match byte {
                 b']' => Place::AfterValue,
                 b',' if self.may_cite_more(state) => Place::NextId,
                 _ => return None,
             },
-            Place::NextId if byte == b'"' => Place::Id(Choice { like: 0, depth: 0 }),
+            Place::NextId if byte == b'"' => Place::Id(Choice::ALL),
             Place::AfterValue => return self.after_value(state, byte),
             Place::Key(choice) => return self.key_byte(state, choice, byte),
             Place::Free(_) | Place::OneOf(_) | Place::Substring(_) => {
@@ -332,7 +339,7 @@ impl GroundedMachine {
         }
         let place = match &self.fields[at].value {
             FieldRule::Free { .. } => Place::Free(FreeState::START),
-            FieldRule::OneOf(_) => Place::OneOf(Choice { like: 0, depth: 0 }),
+            FieldRule::OneOf(_) => Place::OneOf(Choice::ALL),
             FieldRule::Substring(texts) => Place::Substring(texts[state.first as usize].start()),
         };
         Some(GroundedState {
@@ -397,13 +404,17 @@ impl GroundedState {
     }
 }
 
-/// The next offset in `text`, or none inside where its end is reached.
-fn along(text: &[u8], at: u32, byte: u8) -> Option<Option<u32>> {
+/// One byte further in `text`: `inside` of it, or what comes `after` it.
+fn along(text: &[u8], at: u32, byte: u8, inside: fn(u32) -> Place, after: Place) -> Option<Place> {
     if text.get(at as usize) != Some(&byte) {
         return None;
     }
     let next = at + 1;
-    Some((next as usize != text.len()).then_some(next))
+    Some(if next as usize == text.len() {
+        after
+    } else {
+        inside(next)
+    })
 }
 
 /// The words of `allowed` that still fit after one more byte.

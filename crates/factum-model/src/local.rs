@@ -315,7 +315,7 @@ fn backend() -> Result<&'static LlamaBackend, ModelError> {
             Ok(backend)
         })
         .as_ref()
-        .map_err(|error| engine(error))
+        .map_err(engine)
 }
 
 fn check(options: &LocalOptions) -> Result<(), ModelError> {

@@ -121,13 +121,10 @@ impl<'model> Context<'model> {
         }
         self.batch.clear();
         for (sequence, place) in work.iter().enumerate() {
-            let (position, token) = match place {
-                Some((position, token)) => (*position, *token),
-                None => {
-                    self.clear(sequence)?;
-                    (0, IDLE_TOKEN)
-                }
-            };
+            if place.is_none() {
+                self.clear(sequence)?;
+            }
+            let (position, token) = place.unwrap_or((0, IDLE_TOKEN));
             self.check(sequence, position + 1, &[token])?;
             self.add(sequence, position, token, true)?;
         }

@@ -93,12 +93,12 @@ fn parts(text: &str, messages: usize) -> Result<Vec<Part>, ModelError> {
             return Err(refused("it rewrites what it is given"));
         };
         if std::mem::replace(&mut seen[message], true) {
-            return Err(refused(format!("it writes message {} twice", message + 1)));
+            return Err(refused(&format!("it writes message {} twice", message + 1)));
         }
         parts.push(Part::Content(message));
     }
     match seen.iter().position(|seen| !seen) {
-        Some(left_out) => Err(refused(format!("it leaves out message {}", left_out + 1))),
+        Some(left_out) => Err(refused(&format!("it leaves out message {}", left_out + 1))),
         None => Ok(parts),
     }
 }
@@ -107,7 +107,7 @@ fn raise_exception(message: String) -> Result<String, minijinja::Error> {
     Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
 }
 
-fn refused(why: impl ToString) -> ModelError {
+fn refused(why: &(impl ToString + ?Sized)) -> ModelError {
     ModelError::Template(why.to_string())
 }
 
