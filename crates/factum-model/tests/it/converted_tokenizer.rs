@@ -242,3 +242,12 @@ fn converted_models_compute_what_the_original_does() {
         }
     }
 }
+
+#[test]
+fn without_its_normalizer_decomposed_text_would_be_read_otherwise() {
+    let mut pair = Pair::new(Kind::Qwen2);
+    let text = "cafe\u{301}";
+    assert_eq!(pair.converted(text, true), pair.original(text));
+    pair.normalizer = Normalizer::None;
+    assert_ne!(pair.converted(text, true), pair.original(text));
+}
