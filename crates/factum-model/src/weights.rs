@@ -32,4 +32,4 @@ pub use report::{
 };
 pub(crate) use safetensors_dir::read_bounded;
 pub use safetensors_dir::source_files;
-pub use tokenizer::{Normalizer, TokenizerError};
+pub use tokenizer::{NORMALIZER_KEY, Normalizer, TokenizerError};

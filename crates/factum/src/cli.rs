@@ -182,6 +182,14 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Whether a local model may run in this process.
+    #[cfg(all(feature = "local", unix))]
+    pub(crate) fn computes(&self) -> bool {
+        matches!(self, Self::Build { generator, .. } if generator.starts_with("local"))
+    }
+}
+
 #[derive(Subcommand)]
 pub(crate) enum CaseCommand {
     /// Make a case file

@@ -27,6 +27,10 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    #[cfg(all(feature = "local", unix))]
+    if arguments.command.computes() {
+        models::patience::wait_without_spinning();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -3,6 +3,8 @@
 //! A [`Shelf`] says what a name stands for without loading anything, which is all that showing a summary
 //! needs; [`Shelf::load`] loads it for a build.
 
+#[cfg(all(feature = "local", unix))]
+pub(crate) mod patience;
 mod settings;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,9 @@
 //! The tokens of a model: their bytes, and how messages become a prompt of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 use toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
@@ -9,6 +11,7 @@ use toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 use super::template::{ChatTemplate, Part};
 use crate::error::ModelError;
 use crate::request::Message;
+use crate::weights::NORMALIZER_KEY;
 
 /// A prompt in tokens, split where siblings part ways.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub(super) struct Vocabulary {
     /// Tokens that end an answer.
     ends: Vec<u32>,
     template: Option<ChatTemplate>,
+    /// The tokenizer composes characters first; llama.cpp itself does not.
+    composes: bool,
 }
 
 impl Vocabulary {
@@ -74,6 +79,9 @@ impl Vocabulary {
             tokens: Arc::new(ApproximateTokEnv::new(trie)),
             ends,
             template,
+            composes: model
+                .meta_val_str(NORMALIZER_KEY)
+                .is_ok_and(|normalizer| normalizer == "nfc"),
             model,
         })
     }
@@ -123,7 +131,15 @@ impl Vocabulary {
             let into = if in_rest { &mut rest } else { &mut prefix };
             match part {
                 Part::Template(text) => self.append(text, true, into)?,
-                Part::Content(message) => self.append(&messages[*message].content, false, into)?,
+                Part::Content(message) => {
+                    let content = &messages[*message].content;
+                    let content = if self.composes {
+                        ComposingNormalizerBorrowed::new_nfc().normalize(content)
+                    } else {
+                        Cow::Borrowed(content.as_str())
+                    };
+                    self.append(&content, false, into)?;
+                }
             }
         }
         let bos = vocabulary.bos().0;

@@ -280,6 +280,7 @@ impl Worker<'_> {
             token_ids: Some(tokens),
             stop,
             prompt_tokens: u32::try_from(prompt_tokens).unwrap_or(u32::MAX),
+            tokens_bounded: false,
             seconds,
             device: Some(self.device.to_owned()),
             memory_bytes: Some(self.memory.total() + self.prefix_bytes.load(Ordering::Relaxed)),

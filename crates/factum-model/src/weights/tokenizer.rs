@@ -33,7 +33,8 @@ pub enum Normalizer {
 }
 
 /// Where a converted file says what its tokenizer's normalizer is.
-const NORMALIZER_KEY: &str = "factum.normalizer";
+/// Where a GGUF file that was converted here names its normalizer.
+pub const NORMALIZER_KEY: &str = "factum.normalizer";
 
 impl Normalizer {
     /// What a GGUF file says; nothing has to be done where it says nothing.
