@@ -245,14 +245,18 @@ pub(crate) fn instructions(profile: &Profile, settings: &ModelSettings, reader: 
     };
     let claim = &profile.claim;
     let mut out = prompt.trim().to_owned();
-    out.push_str("\n\nAnswer with one JSON object and nothing else, like this:\n{\"claims\":[{\"evidence\":[\"e1\"]");
+    // The words in capitals can't be taken for a claim: small models repeat what stands in quotation marks.
+    out.push_str(
+        "\n\nAnswer with one JSON object and nothing else:\n{\"claims\": [{\"evidence\": [IDS]",
+    );
     for name in claim.fields.keys() {
-        out.push(',');
+        out.push_str(", ");
         write_json_string(&mut out, name);
-        out.push_str(":\"...\"");
+        out.push_str(": TEXT");
     }
     out.push_str(&format!(
-        "}}]}}\nGive at most {} claims. In \"evidence\" give the ids of the passages that state the claim, 1 to {}, in quotation marks.",
+        "}}, ...]}}\nGive at most {} claims, what matters most first. \"evidence\" lists the ids of the passages that state the claim, \
+        1 to {}, each in quotation marks.",
         claim.max_claims, claim.max_evidence
     ));
     for (name, rule) in &claim.fields {
