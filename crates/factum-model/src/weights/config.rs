@@ -73,6 +73,7 @@ pub struct ModelConfig {
 }
 
 #[derive(Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the file's form, not ours")]
 struct Raw {
     architectures: Vec<String>,
     max_position_embeddings: u64,

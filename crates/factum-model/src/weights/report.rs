@@ -266,7 +266,7 @@ impl CheckError {
 }
 
 /// A header that can't be read is a finding about the file; a disk that can't be read is an error.
-pub(crate) fn header_finding(file: &str, error: GgufError) -> Finding {
+pub(crate) fn header_finding(file: &str, error: &GgufError) -> Finding {
     Finding::BadHeader {
         file: file.to_owned(),
         message: error.to_string(),

@@ -31,7 +31,8 @@ mod tests {
         let mut out = head.to_vec();
         let half = head.len() / 2;
         for j in 0..half {
-            let exponent = 2.0 * j as f64 / head.len() as f64;
+            let exponent =
+                f64::from(u32::try_from(j).unwrap()) / f64::from(u32::try_from(half).unwrap());
             let angle = position / 10_000_f64.powf(exponent);
             let (a, b) = pairs(j);
             out[a] = head[a] * angle.cos() - head[b] * angle.sin();

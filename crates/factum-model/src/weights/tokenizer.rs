@@ -135,6 +135,7 @@ struct RawTokenizer {
 }
 
 #[derive(Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the file's form, not ours")]
 struct AddedToken {
     id: u64,
     content: String,
@@ -214,18 +215,18 @@ impl Tokenizer {
     pub(crate) fn read(dir: &Path, rows: u64) -> Result<Self, TokenizerError> {
         let bytes = read_file(dir, TOKENIZER_FILE, MAX_TOKENIZER_BYTES)?;
         let raw: RawTokenizer =
-            serde_json::from_slice(&bytes).map_err(|e| bad_file(TOKENIZER_FILE, e))?;
+            serde_json::from_slice(&bytes).map_err(|e| bad_file(TOKENIZER_FILE, &e))?;
         let config: RawConfig = if dir.join(TOKENIZER_CONFIG_FILE).exists() {
             let bytes = read_file(dir, TOKENIZER_CONFIG_FILE, MAX_TEXT_BYTES)?;
-            serde_json::from_slice(&bytes).map_err(|e| bad_file(TOKENIZER_CONFIG_FILE, e))?
+            serde_json::from_slice(&bytes).map_err(|e| bad_file(TOKENIZER_CONFIG_FILE, &e))?
         } else {
             RawConfig::default()
         };
-        Self::build(raw, config, dir, rows, TokenizerDigest::of(&bytes))
+        Self::build(&raw, config, dir, rows, TokenizerDigest::of(&bytes))
     }
 
     fn build(
-        raw: RawTokenizer,
+        raw: &RawTokenizer,
         config: RawConfig,
         dir: &Path,
         rows: u64,
@@ -241,7 +242,7 @@ impl Tokenizer {
         }
         let normalizer = normalizer(&raw.normalizer)?;
         let merges = merges(&raw.model)?;
-        let (tokens, types) = vocabulary(&raw, rows)?;
+        let (tokens, types) = vocabulary(raw, rows)?;
         let before = token_before_text(&raw.post_processor)?;
         let special = special_tokens(&tokens, &config)?;
         let add_bos = match &before {
@@ -313,10 +314,10 @@ fn text(text: &str) -> Value {
 }
 
 fn read_file(dir: &Path, file: &'static str, most: u64) -> Result<Vec<u8>, TokenizerError> {
-    read_bounded(&dir.join(file), most).map_err(|error| bad_file(file, error))
+    read_bounded(&dir.join(file), most).map_err(|error| bad_file(file, &error))
 }
 
-fn bad_file(file: &'static str, error: impl ToString) -> TokenizerError {
+fn bad_file(file: &'static str, error: &impl ToString) -> TokenizerError {
     let message = error.to_string();
     TokenizerError::File { file, message }
 }

@@ -2,14 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+<<<<<<< HEAD
 mod canned;
+=======
+>>>>>>> model-pins
 mod check_gguf;
 mod check_safetensors;
 mod collect;
 mod convert;
 #[cfg(feature = "local")]
 mod converted_tokenizer;
+#[cfg(feature = "hub")]
 mod fake_hub;
+<<<<<<< HEAD
 mod fake_server;
 mod grounded;
 #[cfg(feature = "local")]
@@ -19,6 +24,9 @@ mod openai_check;
 mod openai_faults;
 mod openai_real;
 mod openai_tls;
+=======
+#[cfg(feature = "hub")]
+>>>>>>> model-pins
 mod pull_hub;
 mod pull_wheel;
 #[cfg(feature = "local")]

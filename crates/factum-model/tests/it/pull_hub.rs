@@ -1,5 +1,4 @@
 //! Pulling from the hub: whole or not at all, and never on trust where a digest is pinned.
-#![cfg(feature = "hub")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,10 @@
 //! A plain forward pass in 64-bit floats over the Safetensors, for llama.cpp's logits to be held against.
 
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "lengths and positions are small"
+)]
+
 use crate::tiny_model::{HEAD_LENGTH, HEADS, HIDDEN, KV_HEADS, LAYERS, TinyModel, WIDE};
 
 /// Which numbers of a head are rotated together.

@@ -50,7 +50,7 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        let unit = (self.0 >> 40) as f32 / (1 << 24) as f32 - 0.5;
+        let unit = f32::from((self.0 >> 48) as u16) / 65536.0 - 0.5;
         let bits = (around + unit * spread).to_bits();
         ((bits >> 16) as u16).to_le_bytes()
     }

@@ -40,7 +40,7 @@ pub(super) fn check_file(path: &Path, length: u64) -> Result<CheckReport, CheckE
         }
         Err(error) => {
             return Ok(CheckReport {
-                findings: vec![header_finding(&name, error)],
+                findings: vec![header_finding(&name, &error)],
                 ..CheckReport::default()
             });
         }

@@ -176,9 +176,8 @@ pub fn read_header(source: impl Read) -> Result<Header, GgufError> {
     }
     let data_length = check_layout(&tensors, alignment)?;
     let data_start = (cursor.bytes.len() as u64).next_multiple_of(alignment);
-    let end = match data_start.checked_add(data_length) {
-        Some(end) => end,
-        None => return Err(GgufError::Tensor("at the end".to_owned())),
+    let Some(end) = data_start.checked_add(data_length) else {
+        return Err(GgufError::Tensor("at the end".to_owned()));
     };
     Ok(Header {
         entries,
