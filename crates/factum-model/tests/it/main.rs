@@ -2,10 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-<<<<<<< HEAD
 mod canned;
-=======
->>>>>>> model-pins
 mod check_gguf;
 mod check_safetensors;
 mod collect;
@@ -14,7 +11,6 @@ mod convert;
 mod converted_tokenizer;
 #[cfg(feature = "hub")]
 mod fake_hub;
-<<<<<<< HEAD
 mod fake_server;
 mod grounded;
 #[cfg(feature = "local")]
@@ -24,9 +20,7 @@ mod openai_check;
 mod openai_faults;
 mod openai_real;
 mod openai_tls;
-=======
 #[cfg(feature = "hub")]
->>>>>>> model-pins
 mod pull_hub;
 mod pull_wheel;
 #[cfg(feature = "local")]
