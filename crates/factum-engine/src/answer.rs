@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use factum_casefile::claim::{ClaimFault, Fields, field_faults};
 use factum_casefile::profile::ClaimSchema;
-use factum_casefile::{EvidenceId, Profile};
+use factum_casefile::{Evidence, EvidenceId, Profile};
 use factum_graph::run_file::{RunFileError, parse_strict_json};
 use factum_model::StopReason;
 use serde_json::{Map, Value};
@@ -21,9 +21,27 @@ pub const ANSWER_VERSION: u32 = 1;
 
 /// A claim as the model gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ReadClaim {
-    pub(crate) fields: Fields,
-    pub(crate) evidence: Vec<EvidenceId>,
+pub struct ReadClaim {
+    /// Its fields.
+    pub fields: Fields,
+    /// What it cites.
+    pub evidence: Vec<EvidenceId>,
+}
+
+/// Reads an answer of a model that was shown `passages` as `e1`, `e2`, and so on.
+///
+/// # Errors
+/// The first rule that the answer breaks.
+pub fn read_claims(
+    profile: &Profile,
+    passages: &[Evidence],
+    text: &str,
+    stop: StopReason,
+) -> Result<Vec<ReadClaim>, AnswerFault> {
+    let catalogue = Catalogue {
+        evidence: passages.to_vec(),
+    };
+    read_answer(profile, &catalogue, text, stop, true).claims
 }
 
 /// Why an answer is no use.
@@ -291,5 +309,96 @@ fn only_keys(object: &Map<String, Value>, known: &[&str], place: &str) -> Result
             key: key.clone(),
         }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use factum_base::{DocumentId, Span, TextDigest};
+    use proptest::prelude::*;
+
+    fn passages() -> Vec<Evidence> {
+        let doc_id = DocumentId::new("a.txt").unwrap();
+        let digest = TextDigest::of(b"");
+        let cite = |start: u32, quote: &str| {
+            let end = start + u32::try_from(quote.chars().count()).unwrap();
+            Evidence::cite(&doc_id, 1, digest, Span::new(start, end), quote)
+        };
+        vec![
+            cite(0, "Date of loss: 3 March 2026"),
+            cite(40, "The hose burst."),
+        ]
+    }
+
+    fn read(text: &str) -> Result<Vec<ReadClaim>, AnswerFault> {
+        let profile = Profile::built_in("facts").unwrap();
+        read_claims(&profile, &passages(), text, StopReason::End)
+    }
+
+    #[test]
+    fn a_value_must_come_from_the_first_passage_cited() {
+        let good = "{\"claims\":[{\"evidence\":[\"e1\",\"e2\"],\"field\":\"loss\",\"value\":\"3 March 2026\"}]}";
+        assert_eq!(read(good).unwrap().len(), 1);
+        let turned = good.replace("\"e1\",\"e2\"", "\"e2\",\"e1\"");
+        assert!(matches!(
+            read(&turned),
+            Err(AnswerFault::NotInQuote { number: 1, .. })
+        ));
+    }
+
+    #[test]
+    fn only_one_whole_json_fence_is_taken_off() {
+        let inner = "{\"claims\":[]}";
+        assert_eq!(read(&format!(" ```json\n{inner}\n``` ")), Ok(Vec::new()));
+        for wrong in [
+            format!("```\n{inner}\n```"),
+            format!("```json\n{inner}"),
+            format!("Here:\n```json\n{inner}\n```"),
+            format!("```json\n```json\n{inner}\n```\n```"),
+            format!("```json {inner}```"),
+        ] {
+            assert!(
+                matches!(read(&wrong), Err(AnswerFault::NotJson(_))),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_are_those_of_the_schema() {
+        let claim = "{\"evidence\":[\"e1\"],\"value\":\"loss\"}";
+        let many = |n: usize| format!("{{\"claims\":[{}]}}", vec![claim; n].join(","));
+        assert_eq!(read(&many(8)).unwrap().len(), 8);
+        assert_eq!(read(&many(9)), Err(AnswerFault::TooManyClaims(9, 8)));
+        let long = format!(
+            "{{\"claims\":[{{\"evidence\":[\"e1\"],\"value\":\"{}\"}}]}}",
+            "x".repeat(601)
+        );
+        assert!(matches!(
+            read(&long),
+            Err(AnswerFault::Field { number: 1, .. })
+        ));
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        assert!(matches!(read(&deep), Err(AnswerFault::NotJson(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_model_says_is_claims_or_one_fault(text in any::<String>()) {
+            let _ = read(&text);
+        }
+
+        #[test]
+        fn a_damaged_answer_is_claims_or_one_fault(at in 0_usize..80, junk in any::<String>(), cut in any::<bool>()) {
+            let good = "{\"claims\":[{\"evidence\":[\"e1\",\"e2\"],\"field\":\"loss\",\"value\":\"3 March 2026\"}]}";
+            let (before, after) = good.split_at(at.min(good.len()));
+            let damaged = if cut { format!("{before}{junk}") } else { format!("{before}{junk}{after}") };
+            if let Ok(claims) = read(&damaged) {
+                for claim in claims {
+                    prop_assert!(!claim.evidence.is_empty());
+                }
+            }
+        }
     }
 }

@@ -147,7 +147,12 @@ impl Workspace {
         let row = self
             .repository
             .serving_row(case_id, principal, owner, generator)
-            .await?;
+            .await;
+        let row = match row {
+            // A damaged result can keep the question from being answered; the transaction finds it.
+            Err(StoreError::Database(_)) => None,
+            other => other?,
+        };
         let Some(row) = row.filter(|row| row.access.any()) else {
             return Ok(None);
         };

@@ -63,7 +63,7 @@ impl LocalOptions {
                 extra: None,
             },
             threads: 2,
-            context_tokens: 4096,
+            context_tokens: 5120,
             sequences: 4,
             batch_tokens: 512,
             gpu_layers: 0,

@@ -428,8 +428,23 @@ fn a_newer_schema_is_left_alone() {
         before == std::fs::read(workspace.database()).unwrap(),
         "the file was changed"
     );
-    python(set, &workspace.database(), &["1"]);
+    python(set, &workspace.database(), &["2"]);
     workspace.show();
+}
+
+#[test]
+fn an_older_schema_is_brought_up_to_date() {
+    let workspace = Workspace::built();
+    let before = workspace.show();
+    let older = "import sqlite3, sys\n\
+                 db = sqlite3.connect(sys.argv[1])\n\
+                 db.execute('DROP VIEW result_citations')\n\
+                 db.execute('DROP TABLE generations')\n\
+                 db.execute(\"UPDATE meta SET value = '1' WHERE name = 'schema'\")\n\
+                 db.commit()";
+    python(older, &workspace.database(), &[]);
+    assert_eq!(workspace.show(), before);
+    workspace.factum("verify wd").ok();
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod crash;
 mod damage;
 mod journey;
 mod known_faults;
+#[cfg(feature = "local")]
+mod local_model;
 mod models;
 mod run_file;
 mod support;

@@ -1,0 +1,49 @@
+//! A build by a real model in the process. Needs the file that `FACTUM_TEST_MODEL` names; skipped without it.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{FACTUM, LETTERS, Ran, Workspace};
+
+fn run(workspace: &Workspace, line: &str) -> Ran {
+    let mut command = Command::new(FACTUM);
+    command.args(line.split_whitespace());
+    command.env("FACTUM_MODELS", workspace.at("models"));
+    workspace.finish(command)
+}
+
+#[test]
+fn local_model_decodes_nothing_that_it_was_not_given_and_always_the_same() {
+    let Ok(model) = std::env::var("FACTUM_TEST_MODEL") else {
+        eprintln!("skipped: FACTUM_TEST_MODEL names no model");
+        return;
+    };
+    let workspace = Workspace::with_profile("facts", &LETTERS);
+    let build = format!("build wd --json --generator local:{model}");
+    let first = run(&workspace, &build).ok().json();
+    assert!(first["counts"]["model_calls"].as_u64().unwrap() >= 4);
+    let exported = run(&workspace, "export run run-000001").ok().json();
+    for node in exported["nodes"].as_array().unwrap() {
+        let result = &node["result"];
+        assert_eq!(result["status"], "VALID", "{node:#}");
+        let all = [&result["claims"], &result["withheld"]];
+        for claim in all.iter().flat_map(|list| list.as_array().unwrap()) {
+            let first = claim["evidence"][0].as_str().unwrap();
+            let quote = result["evidence"][first]["quote"].as_str().unwrap();
+            let value = claim["fields"]["value"].as_str().unwrap();
+            assert!(quote.contains(value), "{value:?} is not in {quote:?}");
+        }
+    }
+    // The same key for the same model, and another process says the same, token for token.
+    let full = run(&workspace, &format!("{build} --full")).ok().json();
+    assert_eq!(full["root"], first["root"]);
+    run(&workspace, "compare run-000001 run-000002").ok();
+    let tokens = |run: &Value| -> Vec<Value> {
+        let records = run["generations"].as_object().unwrap().values();
+        records.map(|record| record["token_ids"].clone()).collect()
+    };
+    let second = run(&workspace, "export run run-000002").ok().json();
+    assert_eq!(tokens(&exported), tokens(&second));
+    run(&workspace, "verify wd").ok();
+}
