@@ -29,8 +29,8 @@ impl BadInput {
         Self(error.to_string(), None)
     }
 
-    pub(crate) fn pin(error: factum_model::pins::PinError) -> Self {
-        let hint = crate::models::pin_hint(&error);
+    pub(crate) fn pin(error: &factum_model::pins::PinError) -> Self {
+        let hint = crate::models::pin_hint(error);
         Self(error.to_string(), hint)
     }
 }

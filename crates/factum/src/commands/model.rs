@@ -85,7 +85,7 @@ async fn pull(shelf: Shelf, name: String, output: &Output) -> Result<u8> {
         shelf
             .registry()?
             .pull(&name, &tools, &at, &mut progress, &cancel)
-            .map_err(BadInput::pin)
+            .map_err(|error| BadInput::pin(&error))
     })
     .await??;
     bar.finish_and_clear();
@@ -130,7 +130,7 @@ async fn check(shelf: Shelf, name: &str, output: &Output) -> Result<u8> {
         shelf
             .registry()?
             .check(&asked, &cancel)
-            .map_err(BadInput::pin)
+            .map_err(|error| BadInput::pin(&error))
     })
     .await??;
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
