@@ -370,10 +370,10 @@ mod tests {
             format!("{profile} {}", request.digest(&model).unwrap())
         });
         let golden = [
-            "narrative 446ae34f178d7cd7b5896adcdcceebe222246b1a8a9b4f8ae0025a88f4b02d83",
-            "facts 2e3997cf1fde6e9d0ae378cfb844cb2abff3f371c1c03c30537b9798712361ce",
-            "session 6f174fc740a591f54d108f03655b047ea5547ff53f79d46a0cbd596effd7f442",
-            "controlled 48ab531e4c0966a70834fc367889b33c3ed3ad796a438041271407e808cd8a23",
+            "narrative 37130ed33845940dfd491e120ee102b468effc742b78005e5e84664437e64aff",
+            "facts abb52eda19c664f3df2cf46b1bd65f5e19e6fcb6e04a61a43590846b3f3e5bc1",
+            "session 93b9771c1b75d142838b6441ec6a7fdc4a90d690de3aa88996afc5d37fa4454f",
+            "controlled b1ef6189faee6f3863ac3b2e673adc78b0bc69a6a01ae964a85febdb3f3910c4",
         ];
         assert_eq!(found, golden);
     }

@@ -248,10 +248,10 @@ mod tests {
             format!("{name} {}", context.digest())
         });
         let golden = [
-            "narrative 4d822a41503745e16e0bf0537514f21581f4a035e4412c7f76f8ddcbdc507d7a",
-            "facts c4e5ff329afc5cf0dffd5e11e23032f8513dc49ef078701486a4b4d65f4354f9",
-            "session c3f068a1e37913a0db9d7cf17ba09ba541c961a27d3832ff3cc7d9b3568febc5",
-            "controlled 13a9bda4d07719eb08e7f961d841946ec9d7c4197a2fe33d79c9807eac8d120c",
+            "narrative d574daa8d2b39e5493dc7998e8273ac624b80fe2d84cda8f094c89dc487da3f0",
+            "facts 42260c4a98b63ebcda25ad6328ad41dc5cd1a0fab893bcd09bfabf8cde09b88d",
+            "session f4049f232396ce82002f274ac104c8e81a0e4ceef79b16ed9252e1f412d6579c",
+            "controlled b166c4f8f440d27a380d496f1b4616eeb7b7446517292a317cb1a54a6f860d38",
         ];
         assert_eq!(found, golden);
     }

@@ -316,8 +316,12 @@ impl Setup {
     }
 }
 
-/// llama.cpp's own start, once in a process; its chatter is not passed on.
-fn backend() -> Result<&'static LlamaBackend, ModelError> {
+/// llama.cpp's own start, once in a process; its chatter is not passed on. For programs that use llama.cpp beside a
+/// [`LocalGenerator`].
+///
+/// # Errors
+/// It could not be started.
+pub fn backend() -> Result<&'static LlamaBackend, ModelError> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
     BACKEND
         .get_or_init(|| {

@@ -105,7 +105,7 @@ pub(crate) enum Command {
         /// Reuse nothing
         #[arg(long)]
         full: bool,
-        /// What makes the claims: extractive, local[:MODEL], openai:URL,MODEL, replay:FILE or canned:FILE
+        /// What makes the claims: extractive, local, local:MODEL, openai:URL,MODEL, replay:FILE or canned:FILE
         #[arg(long, default_value = "extractive")]
         generator: String,
     },

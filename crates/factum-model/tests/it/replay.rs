@@ -111,9 +111,9 @@ fn a_record_whose_input_was_changed_is_refused() {
         |record| record["model"]["model"] = "other".into(),
     ];
     for change in changes {
-        let mut changed = line(&a, "one");
-        change(&mut changed);
-        let error = ReplayGenerator::from_json_lines(changed.to_string().as_bytes()).unwrap_err();
+        let mut other = line(&a, "one");
+        change(&mut other);
+        let error = ReplayGenerator::from_json_lines(other.to_string().as_bytes()).unwrap_err();
         assert!(matches!(error, ReplayError::Input(_)), "{error}");
     }
 }
