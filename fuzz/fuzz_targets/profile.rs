@@ -5,9 +5,7 @@ use factum_casefile::Profile;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
     let found = Profile::load("mine", &|name| (name == "mine").then(|| text.to_owned()));
     if let Ok(profile) = found {
         for rule in &profile.rules {
