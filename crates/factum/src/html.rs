@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use factum_casefile::Verdict;
 
-use crate::text::{Citations, Label, Page};
+use crate::text::{Citations, Label, Page, notes};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}\
 h1{font-size:1.5rem;margin:0}.state{margin:.25rem 0 1.5rem;color:#444}.history{background:#fff4d6;padding:.5rem .75rem}\
@@ -67,15 +67,8 @@ pub(crate) fn page(page: &Page<'_>) -> String {
         let _ = writeln!(out, "<li dir=auto>{}{marks}{flag}</li>", escaped(text));
     }
     out.push_str("</ol>\n");
-    if summary.claims.is_empty() {
-        out.push_str("<p>No document has anything to say here.</p>\n");
-    }
-    if summary.withheld > 0 {
-        let _ = writeln!(
-            out,
-            "<p>Withheld, since no cited passage supports them: {}.</p>",
-            summary.withheld
-        );
+    for note in notes(summary) {
+        let _ = writeln!(out, "<p>{}</p>", escaped(&note));
     }
     out.push_str("<h2>Cited passages</h2>\n");
     for (n, id, place, quote) in page.passages(&citations) {

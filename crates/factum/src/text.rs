@@ -130,9 +130,12 @@ fn heading(page: &Page<'_>) -> String {
     }
 }
 
-fn notes(summary: &Summary) -> Vec<String> {
+/// What a reader must know beside the claims, in any format.
+pub(crate) fn notes(summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
-    if summary.claims.is_empty() {
+    if summary.claims.is_empty() && summary.withheld > 0 {
+        notes.push("No claim is left to show.".to_owned());
+    } else if summary.claims.is_empty() {
         notes.push(
             "No document has anything to say here: none is eligible, or none holds a claim."
                 .to_owned(),

@@ -294,3 +294,29 @@ fn a_server_that_is_not_there_leaves_the_run_incomplete() {
     )
     .fails(3, "lokal");
 }
+
+#[test]
+fn a_summary_with_an_invalid_part_says_so_in_every_format() {
+    let workspace = Workspace::with(&LETTERS);
+    canned(
+        &workspace,
+        &json!([
+            {"contains": "insurer", "text": "no JSON at all"},
+            {"contains": "hose", "text": hose()[0]["text"]},
+            {"contains": "", "text": "{\"claims\":[]}"},
+        ]),
+    );
+    let built = run(&workspace, "build wd --generator canned:canned.json --json")
+        .ok()
+        .json();
+    assert_eq!(built["status"], "PARTIAL");
+    for format in ["text", "md", "html"] {
+        let shown = run(&workspace, &format!("show wd --format {format}"))
+            .ok()
+            .stdout;
+        assert!(
+            shown.contains("could not be summarised"),
+            "{format}: {shown}"
+        );
+    }
+}
