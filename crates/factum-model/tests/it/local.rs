@@ -194,7 +194,7 @@ fn one(generator: &LocalGenerator, request: GenerationRequest) -> Result<Generat
 fn company_changes_no_bit_of_any_logit() {
     let Some((path, _turn)) = model() else { return };
     let generator = load(path, 4);
-    let requests = mixed(32, 24);
+    let requests = mixed(32, 16);
     let together = essences(&traced(&generator, &requests));
     let reversed: Vec<_> = requests.iter().rev().cloned().collect();
     let mut backwards = essences(&traced(&generator, &reversed));
@@ -219,7 +219,7 @@ fn company_changes_no_bit_of_any_logit() {
 fn one_input_gives_one_answer_with_prefixes_kept_or_not_and_in_another_process() {
     let Some((path, _turn)) = model() else { return };
     for sequences in [1, 2] {
-        let requests = mixed(5, 24);
+        let requests = mixed(4, 20);
         let first = load(path.clone(), sequences);
         let answers = essences(&traced(&first, &requests));
         assert!(first.memory().prefixes > 0);
@@ -263,7 +263,7 @@ fn answers_for_another_process() {
         .unwrap()
         .parse()
         .unwrap();
-    for answer in traced(&load(path.into(), sequences), &mixed(5, 24)) {
+    for answer in traced(&load(path.into(), sequences), &mixed(4, 20)) {
         println!("{}", essence(&answer).3);
     }
 }
@@ -273,7 +273,7 @@ fn a_grounded_reply_always_ends_within_its_tokens() {
     let Some((path, _turn)) = model() else { return };
     let generator = load(path, 4);
     for max_new_tokens in [10, 16, 24, 40, 64, 100] {
-        let requests: Vec<_> = (0..6)
+        let requests: Vec<_> = (0..4)
             .map(|number| grounded(number, max_new_tokens))
             .collect();
         for (number, answer) in traced(&generator, &requests).iter().enumerate() {
