@@ -6,8 +6,8 @@
 //! [`LocalOptions`], so batches and kept prefixes change no answer. Tests hold that bit for bit.
 //!
 //! Its threads wait for one another by OpenMP, which spins unless the environment says
-//! `OMP_WAIT_POLICY=passive`, and then collapses where cores are shared (measured: seven times slower beside
-//! two busy processes). That is read when the program is loaded, before `main`, so a program has to be
+//! `OMP_WAIT_POLICY=passive`, and then collapses where cores are shared (measured: seven times slower on two
+//! cores with a load of five). That is read when the program is loaded, before `main`, so a program has to be
 //! started with it, or start itself again; [`waits_passively`] tells. llama.cpp's own threads, without
 //! OpenMP, always spin.
 //!

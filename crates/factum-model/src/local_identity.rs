@@ -54,7 +54,7 @@ pub struct ModelFiles {
 
 impl LocalOptions {
     /// Settings that suit a small machine: on two cores, four sequences took half the processor time of the
-    /// plain loop, one sequence seven tenths, and eight no less than four.
+    /// plain loop, one sequence seven tenths, and eight hardly less than four.
     pub fn new(gguf: impl Into<PathBuf>, sha256: impl Into<String>) -> Self {
         Self {
             gguf: gguf.into(),
