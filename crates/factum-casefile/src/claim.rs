@@ -1,6 +1,6 @@
 //! Claims, node results, and the checks a claim must pass against its profile's schema.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -90,7 +90,7 @@ impl NodeResult {
     }
 }
 
-/// What is wrong with a claim.
+/// What is wrong with a claim's fields.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClaimFault {
     /// A field the schema does not have.
@@ -119,44 +119,9 @@ pub enum ClaimFault {
         /// Its value.
         value: String,
     },
-    /// Cites nothing, or more than allowed.
-    #[error("{0} pieces of evidence are cited; 1 to {1} are allowed")]
-    EvidenceCount(usize, usize),
-    /// Cites the same evidence twice.
-    #[error("evidence {0} is cited twice")]
-    RepeatedEvidence(EvidenceId),
-    /// Cites evidence that the node does not hold.
-    #[error("evidence {0} was not given to this node")]
-    ForeignEvidence(EvidenceId),
 }
 
-/// All faults of a claim against its schema and the evidence at hand.
-pub fn claim_faults(
-    schema: &ClaimSchema,
-    claim: &Claim,
-    evidence: &BTreeMap<EvidenceId, Evidence>,
-) -> Vec<ClaimFault> {
-    let mut faults = field_faults(schema, &claim.fields);
-    let max_evidence = usize::try_from(schema.max_evidence).unwrap_or(usize::MAX);
-    if claim.evidence.is_empty() || claim.evidence.len() > max_evidence {
-        faults.push(ClaimFault::EvidenceCount(
-            claim.evidence.len(),
-            max_evidence,
-        ));
-    }
-    let mut seen = BTreeSet::new();
-    for id in &claim.evidence {
-        if !seen.insert(id) {
-            faults.push(ClaimFault::RepeatedEvidence(id.clone()));
-        }
-        if !evidence.contains_key(id) {
-            faults.push(ClaimFault::ForeignEvidence(id.clone()));
-        }
-    }
-    faults
-}
-
-/// Faults of the fields alone.
+/// All faults of a claim's fields against its schema.
 pub fn field_faults(schema: &ClaimSchema, fields: &Fields) -> Vec<ClaimFault> {
     let mut faults: Vec<ClaimFault> = fields
         .keys()

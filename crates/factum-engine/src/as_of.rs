@@ -7,7 +7,7 @@ use factum_store::RunRow;
 use crate::error::EngineError;
 use crate::export::{require_visible, run_file};
 use crate::permission::permitted;
-use crate::serve::{Reason, Refusal, RefusalStatus, Served, Summary, cited_documents};
+use crate::serve::{About, Reason, Refusal, RefusalStatus, Served, summary};
 use crate::workspace::{OWNER, Workspace};
 
 /// A moment in a case file's history.
@@ -118,26 +118,18 @@ impl Workspace {
                 served: Served::Refused(refusal),
             });
         }
+        let about = About {
+            case_id: file.case_id,
+            title,
+            principal: run.new.principal,
+            event,
+            root: file.root,
+            generator: run.new.generator,
+            built_at: run.finished_at.unwrap_or(run.new.started_at),
+        };
         Ok(AsOf {
             event,
-            served: Served::Current(Box::new(Summary {
-                case_id: file.case_id,
-                title,
-                principal: run.new.principal,
-                event,
-                root: file.root,
-                status: root.status,
-                generator: run.new.generator,
-                built_at: run.finished_at.unwrap_or(run.new.started_at),
-                claims: root
-                    .claims
-                    .into_iter()
-                    .map(|c| (profile.read(&c.fields), c))
-                    .collect(),
-                documents: cited_documents(&root.evidence),
-                evidence: root.evidence,
-                withheld: root.withheld.len(),
-            })),
+            served: Served::Current(Box::new(summary(about, &profile, root))),
         })
     }
 }

@@ -22,7 +22,7 @@ use factum_store::{StoreError, StoredGeneration, Tx};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::answer::read_answer;
-use crate::build::{BuildReport, Job, Run, Todo, Watcher, Work, cached};
+use crate::build::{BuildReport, Counts, Job, Run, Todo, Watcher, cached};
 use crate::error::EngineError;
 use crate::extract::{keep, status_over};
 use crate::planning::fetch;
@@ -57,7 +57,7 @@ struct Progress {
     results: HashMap<NodeKey, Arc<NodeResult>>,
     lost: HashSet<NodeKey>,
     first_error: Option<ModelError>,
-    work: Work,
+    work: Counts,
     done: u64,
 }
 
@@ -424,7 +424,7 @@ impl Job<'_> {
         progress: &mut Progress,
     ) -> Result<(), EngineError> {
         let scope = run.scope.unwrap_or(0);
-        progress.work.made += tx
+        progress.work.recomputed += tx
             .put_results(self.case_no(), scope, run.number, made)
             .await?;
         progress.done += made.len() as u64;

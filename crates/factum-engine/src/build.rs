@@ -65,15 +65,6 @@ pub(crate) struct Run {
     pub(crate) scope: Option<i64>,
 }
 
-/// What a run has done.
-#[derive(Default)]
-pub(crate) struct Work {
-    pub(crate) made: u64,
-    pub(crate) model_calls: u64,
-    pub(crate) generations_reused: u64,
-    pub(crate) new_tokens: u64,
-}
-
 /// Results not yet handed on to a parent.
 type Pending = HashMap<NodeKey, Arc<NodeResult>>;
 /// Results of a group, children before parents.
@@ -359,9 +350,9 @@ impl Job<'_> {
         let made = tx
             .put_results(self.case_no(), scope, run.number, &made)
             .await?;
-        let work = Work {
-            made,
-            ..Work::default()
+        let work = Counts {
+            recomputed: made,
+            ..Counts::default()
         };
         let report = self.close_run(&mut tx, run, work).await?;
         tx.commit().await?;
@@ -405,9 +396,9 @@ impl Job<'_> {
             watcher.progress(done, all);
         }
         let mut tx = self.workspace.repository.write().await?;
-        let work = Work {
-            made: new,
-            ..Work::default()
+        let work = Counts {
+            recomputed: new,
+            ..Counts::default()
         };
         let report = self.close_run(&mut tx, run, work).await?;
         tx.commit().await?;
@@ -463,12 +454,12 @@ impl Job<'_> {
         })
     }
 
-    /// Records the run's end and moves the head.
+    /// Records the run's end, with what it has done, and moves the head.
     pub(crate) async fn close_run(
         self,
         tx: &mut Tx,
         run: Run,
-        work: Work,
+        work: Counts,
     ) -> Result<BuildReport, EngineError> {
         let case = &self.permitted.case;
         let root = tx
@@ -483,11 +474,8 @@ impl Job<'_> {
         let now = self.workspace.now();
         let counts = Counts {
             nodes: self.nodes,
-            recomputed: work.made,
-            reused: self.nodes.saturating_sub(work.made),
-            model_calls: work.model_calls,
-            generations_reused: work.generations_reused,
-            new_tokens: work.new_tokens,
+            reused: self.nodes.saturating_sub(work.recomputed),
+            ..work
         };
         let report = BuildReport {
             run_id: run.id,

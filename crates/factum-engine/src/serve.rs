@@ -12,7 +12,7 @@ use factum_casefile::{
     Claim, Event, EventKind, Evidence, EvidenceId, NodeResult, NodeStatus, Profile, SlotState,
 };
 use factum_graph::SpecContext;
-use factum_store::{CaseRow, Head, StoreError, Tx};
+use factum_store::{Built, CaseRow, Head, StoreError, Tx};
 use serde::Serialize;
 
 use crate::error::EngineError;
@@ -169,14 +169,9 @@ impl Workspace {
         };
         self.recheck_quotes(&row.result.evidence).await?;
         recheck_claims(&row.result)?;
-        let (root, built_at) = (built.root, built.at);
-        Ok(Some(summary(
-            &row.case,
-            principal,
-            &profile,
-            row.result,
-            (root, built_at, row.head.generator),
-        )))
+        let generator = row.head.generator.clone();
+        let about = About::current(&row.case, principal, built, generator);
+        Ok(Some(summary(about, &profile, row.result)))
     }
 
     async fn serve_in(
@@ -202,9 +197,8 @@ impl Workspace {
                 }
                 recheck_evidence(self, tx, &permitted, principal, &result.evidence).await?;
                 recheck_claims(&result)?;
-                let about = (tree.root, built.at, head.generator);
-                let summary = summary(case, principal, &profile, result, about);
-                Ok(Served::Current(Box::new(summary)))
+                let about = About::current(case, principal, built, head.generator.clone());
+                Ok(Served::Current(Box::new(summary(about, &profile, result))))
             }
         }
     }
@@ -228,23 +222,44 @@ impl Workspace {
     }
 }
 
-/// A result as a summary: its root, when it was built, and by which generator.
-fn summary(
-    case: &CaseRow,
-    principal: &PrincipalId,
-    profile: &Profile,
-    result: NodeResult,
-    (root, built_at, generator): (NodeKey, i64, String),
-) -> Summary {
+/// What a summary says of itself, beside its root's result.
+pub(crate) struct About {
+    pub(crate) case_id: CaseId,
+    pub(crate) title: String,
+    pub(crate) principal: PrincipalId,
+    /// The event that it is true to.
+    pub(crate) event: u64,
+    pub(crate) root: NodeKey,
+    pub(crate) generator: String,
+    pub(crate) built_at: i64,
+}
+
+impl About {
+    /// A summary that is true to a case file's latest event.
+    fn current(case: &CaseRow, principal: &PrincipalId, built: &Built, generator: String) -> Self {
+        Self {
+            case_id: case.case_id.clone(),
+            title: case.title.clone(),
+            principal: principal.clone(),
+            event: case.last_event,
+            root: built.root,
+            generator,
+            built_at: built.at,
+        }
+    }
+}
+
+/// A result as a summary.
+pub(crate) fn summary(about: About, profile: &Profile, result: NodeResult) -> Summary {
     Summary {
-        case_id: case.case_id.clone(),
-        title: case.title.clone(),
-        principal: principal.clone(),
-        event: case.last_event,
-        root,
+        case_id: about.case_id,
+        title: about.title,
+        principal: about.principal,
+        event: about.event,
+        root: about.root,
         status: result.status,
-        generator,
-        built_at,
+        generator: about.generator,
+        built_at: about.built_at,
         claims: result
             .claims
             .into_iter()
@@ -257,7 +272,7 @@ fn summary(
 }
 
 /// How many documents evidence comes from.
-pub(crate) fn cited_documents(evidence: &BTreeMap<EvidenceId, Evidence>) -> u64 {
+fn cited_documents(evidence: &BTreeMap<EvidenceId, Evidence>) -> u64 {
     evidence
         .values()
         .map(|one| &one.doc_id)

@@ -22,7 +22,9 @@ use thiserror::Error;
 
 use crate::error::ModelError;
 use crate::generation::{Generation, StopReason};
-use crate::generator::{BoxFuture, Capabilities, Control, GenerationSink, Generator, TokenCount};
+use crate::generator::{
+    BoxFuture, Capabilities, Control, GenerationSink, Generator, TokenCount, answer_in_turn,
+};
 use crate::identity::ModelIdentity;
 use crate::request::{GenerationRequest, Message};
 
@@ -294,14 +296,7 @@ impl Generator for CannedGenerator {
         sink: &'a dyn GenerationSink,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            for (place, request) in requests.iter().enumerate() {
-                let outcome = if control.cancel.is_cancelled() {
-                    Err(ModelError::Cancelled)
-                } else {
-                    self.answer(request)
-                };
-                sink.finished(place, outcome);
-            }
+            answer_in_turn(requests, control, sink, |request| self.answer(request));
         })
     }
 }

@@ -56,6 +56,23 @@ pub trait GenerationSink: Send + Sync {
     }
 }
 
+/// Answers requests one after another, by a generator that has its answers at hand.
+pub(crate) fn answer_in_turn(
+    requests: &[GenerationRequest],
+    control: &Control,
+    sink: &dyn GenerationSink,
+    answer: impl Fn(&GenerationRequest) -> Result<Generation, ModelError>,
+) {
+    for (place, request) in requests.iter().enumerate() {
+        let outcome = if control.cancel.is_cancelled() {
+            Err(ModelError::Cancelled)
+        } else {
+            answer(request)
+        };
+        sink.finished(place, outcome);
+    }
+}
+
 /// How a call may be stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Control {

@@ -8,7 +8,7 @@
 //! Its threads wait for one another by OpenMP, which spins unless the environment says
 //! `OMP_WAIT_POLICY=passive`, and then collapses where cores are shared (measured: seven times slower on two
 //! cores with a load of five). That is read when the program is loaded, before `main`, so a program has to be
-//! started with it, or start itself again; [`waits_passively`] tells. llama.cpp's own threads, without
+//! started with it, or start itself again. llama.cpp's own threads, without
 //! OpenMP, always spin.
 //!
 //! It knows nothing of where models come from, or of what the answers are for.
@@ -57,11 +57,6 @@ pub struct LocalGenerator {
     /// None only while it is dropped.
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Whether the engine's threads sleep, rather than spin, while they wait for one another.
-pub fn waits_passively() -> bool {
-    std::env::var("OMP_WAIT_POLICY").is_ok_and(|policy| policy.eq_ignore_ascii_case("passive"))
 }
 
 /// Bytes that a model takes, apart from llama.cpp's scratch buffers.

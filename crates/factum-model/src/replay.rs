@@ -20,6 +20,7 @@ use crate::error::ModelError;
 use crate::generation::Generation;
 use crate::generator::{
     BoxFuture, Capabilities, ConstraintKind, Control, GenerationSink, Generator, TokenCount,
+    answer_in_turn,
 };
 use crate::identity::ModelIdentity;
 use crate::openai::count::upper_bound;
@@ -328,14 +329,7 @@ impl Generator for ReplayGenerator {
         sink: &'a dyn GenerationSink,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            for (place, request) in requests.iter().enumerate() {
-                let outcome = if control.cancel.is_cancelled() {
-                    Err(ModelError::Cancelled)
-                } else {
-                    self.answer(request)
-                };
-                sink.finished(place, outcome);
-            }
+            answer_in_turn(requests, control, sink, |request| self.answer(request));
         })
     }
 }

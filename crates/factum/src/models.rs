@@ -15,7 +15,7 @@ use factum_model::ModelIdentity;
 use factum_model::canned::CannedGenerator;
 use factum_model::local_identity::{LocalOptions, ModelFiles, local_identity};
 use factum_model::openai::{OpenAiGenerator, OpenAiOptions};
-use factum_model::pins::{Format, PinError, Registry, models_folder};
+use factum_model::pins::{Format, PinError, PrepareError, Registry, models_folder};
 use factum_model::replay::ReplayGenerator;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -144,17 +144,15 @@ impl Shelf {
         self.settings()?.apply(options, with_key)
     }
 
-    /// A local model with all that its identity needs. Its files must be there, or be pinned.
+    /// A local model whose files are there.
     fn local_options(&self, model: &str) -> Result<LocalOptions, BadInput> {
-        let registry = self.registry()?;
-        let settings = self.settings()?;
-        let prepared = match registry.prepare(model, &CancellationToken::new()) {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                let pinned = pinned_digest(&registry, model).ok_or_else(|| BadInput::of(error))?;
-                return Ok(settings.local(LocalOptions::new("", pinned)));
-            }
-        };
+        let prepared = self
+            .registry()?
+            .prepare(model, &CancellationToken::new())
+            .map_err(|error| match error {
+                PrepareError::Pin(error) => BadInput::pin(&error),
+                other => BadInput::of(other),
+            })?;
         let mut options = LocalOptions::new(&prepared.gguf, prepared.sha256.to_hex());
         let extra = prepared.converted.map(
             |from| json!({"converter": from.converter, "source_sha256": from.source.to_hex()}),
@@ -163,13 +161,25 @@ impl Shelf {
             sha256: options.files.sha256,
             extra,
         };
-        Ok(settings.local(options))
+        Ok(self.settings()?.local(options))
+    }
+
+    /// The identity of a local model. Where its files can't be used, their pin says what they should be.
+    fn local_identity(&self, model: &str) -> Result<ModelIdentity, BadInput> {
+        let options = match self.local_options(model) {
+            Ok(options) => options,
+            Err(error) => {
+                let pinned = pinned_digest(&self.registry()?, model).ok_or(error)?;
+                self.settings()?.local(LocalOptions::new("", pinned))
+            }
+        };
+        Ok(local_identity(&options))
     }
 
     fn identity_of(&self, named: &Named) -> Result<ModelIdentity, BadInput> {
         match named {
             Named::Extractive => Err(BadInput("extraction has no model".to_owned(), None)),
-            Named::Local(model) => Ok(local_identity(&self.local_options(model)?)),
+            Named::Local(model) => self.local_identity(model),
             Named::OpenAi { url, model } => self
                 .openai_options(url, model, false)?
                 .identity()
@@ -202,15 +212,6 @@ impl ModelShelf for Shelf {
 
 #[cfg(feature = "local")]
 fn load_local(options: LocalOptions) -> Result<Arc<dyn factum_model::Generator>, BadInput> {
-    if !options.gguf.is_file() {
-        return Err(BadInput(
-            "the model's files are not there yet".to_owned(),
-            Some(
-                "`factum model list` lists the models, `factum model pull NAME` fetches one"
-                    .to_owned(),
-            ),
-        ));
-    }
     let loaded = factum_model::local::LocalGenerator::load(options).map_err(BadInput::of)?;
     Ok(Arc::new(loaded))
 }
