@@ -27,11 +27,37 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "factum",
+        "factum-ask",
         &[
             "factum-base",
             "factum-casefile",
             "factum-engine",
+            "factum-graph",
+            "factum-ingest",
+            "factum-model",
+            "factum-store",
+        ],
+    ),
+    (
+        "factum-eval",
+        &[
+            "factum-base",
+            "factum-casefile",
+            "factum-engine",
+            "factum-graph",
+            "factum-ingest",
+            "factum-model",
+            "factum-store",
+        ],
+    ),
+    (
+        "factum",
+        &[
+            "factum-ask",
+            "factum-base",
+            "factum-casefile",
+            "factum-engine",
+            "factum-eval",
             "factum-graph",
             "factum-ingest",
             "factum-model",
