@@ -31,6 +31,9 @@ pub struct ModelSettings {
     /// What happens where there is nothing to read.
     #[serde(default)]
     pub when_empty: WhenEmpty,
+    /// Who makes a reduction's claims.
+    #[serde(default, skip_serializing_if = "Reductions::is_default")]
+    pub reductions: Reductions,
     /// What an earlier build can save a later one. It changes no answer, so it is in no key.
     #[serde(default)]
     pub reuse: Reuse,
@@ -68,6 +71,24 @@ pub enum WhenEmpty {
     Skip,
     /// The model is asked all the same.
     Ask,
+}
+
+/// Who makes a reduction's claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reductions {
+    /// The model writes them, from the claims of the children.
+    #[default]
+    Ask,
+    /// They are the children's own, duplicates folded, the most salient of each document first, at most
+    /// `extraction.node_claims`: as in extraction. For claims that are facts, not sentences.
+    Fold,
+}
+
+impl Reductions {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What an earlier build can save a later one.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::Fields;
-pub use crate::model_settings::{Decoding, EvidenceUnit, ModelSettings, Reuse, WhenEmpty};
+pub use crate::model_settings::{
+    Decoding, EvidenceUnit, ModelSettings, Reductions, Reuse, WhenEmpty,
+};
 pub use crate::profile_error::ProfileError;
 pub use crate::rule::{Rule, RuleMatch};
 

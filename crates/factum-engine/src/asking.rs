@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use factum_base::NodeKey;
-use factum_casefile::profile::{ChildOrder, Decoding, ModelSettings, Reuse, WhenEmpty};
+use factum_casefile::profile::{ChildOrder, Decoding, ModelSettings, Reductions, Reuse, WhenEmpty};
 use factum_casefile::support::check_support;
 use factum_casefile::{Claim, NodeResult, NodeStatus};
 use factum_graph::{Entry, LeafEntry};
@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::answer::read_answer;
 use crate::build::{BuildReport, Counts, Job, Run, Todo, Watcher, cached};
 use crate::error::EngineError;
-use crate::extract::{keep, status_over};
+use crate::extract::{keep, reduce, status_over};
 use crate::planning::fetch;
 use crate::prompting::{Catalogue, cited, handed_on, leaf_request, passages, reduction_request};
 use crate::transformation::{Model, model_settings};
@@ -250,6 +250,9 @@ impl Job<'_> {
         }
         let children: Vec<&NodeResult> = children.iter().map(AsRef::as_ref).collect();
         let settings = model_settings(&self.profile)?;
+        if settings.reductions == Reductions::Fold {
+            return Ok(Some(Ready::Made(reduce(&self.profile, &children))));
+        }
         let claims = handed_on(&self.profile, settings, &children);
         let status = status_over(&children);
         if claims.is_empty() && settings.when_empty == WhenEmpty::Skip {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use factum_base::{BodyDigest, CaseId, DocumentId, NodeKey, PrincipalId, TextDigest};
-use factum_casefile::{SlotState, Snapshot};
+use factum_base::{BodyDigest, CaseId, ChainDigest, DocumentId, NodeKey, PrincipalId, TextDigest};
+use factum_casefile::{Event, SlotState, Snapshot};
 use factum_graph::compare::{Comparison, compare_runs};
 use factum_graph::run_file::{
     Invalidation, NodeKind, RUN_FORMAT, RunCounts, RunFile, RunNode, snapshot_sha256,
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::build::{BuildReport, Counts};
 use crate::error::EngineError;
-use crate::permission::{Permitted, is_owner, permitted};
+use crate::permission::{Permitted, is_owner, permitted, require_owner};
 use crate::workspace::Workspace;
 
 /// All versions of a case file that the caller may see.
@@ -78,6 +78,21 @@ impl Workspace {
             files.push(file);
         }
         Ok(compare_runs(&files[0], &files[1]))
+    }
+
+    /// The events of a case file with the chained digest of each, for its owner.
+    ///
+    /// # Errors
+    /// The caller is not the owner, or there is no such case file.
+    pub async fn export_events(
+        &self,
+        case_id: &CaseId,
+        caller: &PrincipalId,
+    ) -> Result<Vec<(Event, ChainDigest)>, EngineError> {
+        require_owner(caller)?;
+        let mut tx = self.repository.read().await?;
+        let permitted = permitted(&mut tx, case_id, caller).await?;
+        Ok(tx.events_after(permitted.case.case_no, 0).await?)
     }
 
     /// The texts of a case file.

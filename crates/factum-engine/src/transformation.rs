@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use factum_base::PrincipalId;
 use factum_casefile::Profile;
-use factum_casefile::profile::ModelSettings;
+use factum_casefile::profile::{ModelSettings, Reductions};
 use factum_casefile::support::SUPPORT_VERSION;
 use factum_graph::segments::SEGMENTATION;
 use factum_graph::{SpecContext, SpecPart};
@@ -100,10 +100,12 @@ pub fn spec_context(
         Generator::Model(_) => {
             let settings = model_settings(profile)?;
             let identity = generator.identity();
-            (
-                asked_leaf(profile, settings, &identity),
-                asked_reduction(profile, settings, &identity),
-            )
+            let reduction = match settings.reductions {
+                Reductions::Ask => asked_reduction(profile, settings, &identity),
+                // Folding asks no model: what the model can change is in the children's keys.
+                Reductions::Fold => extracted_reduction(profile),
+            };
+            (asked_leaf(profile, settings, &identity), reduction)
         }
     };
     Ok(SpecContext {
@@ -284,6 +286,7 @@ mod tests {
             ("evidence = \"lines\"", true, false),
             ("input_claims = 3", false, true),
             ("when_empty = \"ask\"", true, true),
+            ("reductions = \"fold\"", false, true),
             ("reuse = \"nodes\"", false, false),
         ] {
             let after = context(&format!("{base}[model]\n{change}\n"), "00");

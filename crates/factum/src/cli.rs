@@ -186,7 +186,17 @@ impl Command {
     /// Whether a local model may run in this process.
     #[cfg(all(feature = "local", unix))]
     pub(crate) fn computes(&self) -> bool {
-        matches!(self, Self::Build { generator, .. } if generator.starts_with("local"))
+        let generator = match self {
+            Self::Build { generator, .. } => generator,
+            Self::Experiment {
+                command:
+                    ExperimentCommand::Controlled {
+                        command: ControlledCommand::Run(arguments),
+                    },
+            } => &arguments.generator,
+            _ => return false,
+        };
+        generator.starts_with("local")
     }
 }
 
@@ -280,6 +290,108 @@ pub(crate) enum ExperimentCommand {
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
+    /// What incremental building saves, whether it equals a full rebuild, and how many claims their citations support
+    Controlled {
+        #[command(subcommand)]
+        command: ControlledCommand,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ControlledCommand {
+    /// Write the corpus, DIR/inputs, and what is true of it, DIR/gold
+    #[command(after_help = "Example: factum experiment controlled generate --out corpus")]
+    Generate {
+        /// The folder
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// What it is made from
+        #[arg(long, default_value_t = factum_eval::controlled::generate::DEFAULT_SEED)]
+        seed: u64,
+    },
+    /// Make and record the builds; run it again to go on where it was stopped
+    #[command(
+        after_help = "Example: factum experiment controlled run --corpus corpus/inputs --out experiment"
+    )]
+    Run(ControlledRunArgs),
+    /// Every measure by group, costs and comparisons, beside the published figures
+    #[command(
+        after_help = "Example: factum experiment controlled report experiment --gold corpus/gold --html > report.html"
+    )]
+    Report(ControlledReportArgs),
+    /// Record what a reader found of the sample, or print the sample
+    #[command(
+        after_help = "Examples: factum experiment controlled review experiment > sample.json\n          \
+        factum experiment controlled review experiment --reviewer \"A. Reader\" --findings findings.json"
+    )]
+    Review {
+        /// The experiment's folder
+        out: PathBuf,
+        /// Who read
+        #[arg(long, requires = "findings")]
+        reviewer: Option<String>,
+        /// A JSON list of {claim, verdict: right|wrong|unclear, note}
+        #[arg(long, value_name = "FILE", requires = "reviewer")]
+        findings: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct ControlledRunArgs {
+    /// The corpus: the folder of its corpus.json
+    #[arg(long, value_name = "DIR")]
+    pub(crate) corpus: PathBuf,
+    /// Where the records go
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// What makes the claims: extractive, local, local:MODEL, openai:URL,MODEL, replay:FILE or canned:FILE
+    #[arg(long, default_value = "extractive")]
+    pub(crate) generator: String,
+    /// `controlled` follows the published protocol; `grounded` is the product at its best
+    #[arg(long, value_enum, default_value_t = ControlledProfile::Controlled)]
+    pub(crate) profile: ControlledProfile,
+    /// Only this part of the protocol, and what it rests on
+    #[arg(long, value_enum)]
+    pub(crate) only: Option<ControlledPart>,
+    /// Only these case files
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    pub(crate) case: Vec<String>,
+    /// Case files built at the same time
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) parallel: u8,
+}
+
+#[derive(Args)]
+pub(crate) struct ControlledReportArgs {
+    /// The experiment's folder
+    pub(crate) out: PathBuf,
+    /// What is true: DIR/gold, or its file
+    #[arg(long, value_name = "DIR")]
+    pub(crate) gold: PathBuf,
+    /// As Markdown
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) md: bool,
+    /// As one page with plots
+    #[arg(long)]
+    pub(crate) html: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ControlledProfile {
+    /// The published protocol
+    Controlled,
+    /// Grounded decoding, support check, withholding, generation reuse, folded reductions
+    Grounded,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ControlledPart {
+    /// The first builds
+    Initial,
+    /// Three events in every case file for testing
+    Events,
+    /// The exercise on one case file
+    Exercise,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,7 @@
 //! One function a command.
 
 mod changes;
+mod controlled;
 pub(crate) mod measures;
 mod model;
 mod reading;
@@ -13,7 +14,7 @@ use factum_base::{CaseId, PrincipalId};
 use factum_engine::Workspace;
 use factum_engine::workspace::Clock;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, ExperimentCommand};
 use crate::demo;
 use crate::models::Shelf;
 use crate::output::Output;
@@ -44,7 +45,12 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8> {
     let principal = PrincipalId::new(cli.principal.as_str())?;
     match cli.command {
         Command::Demo(args) => return demo::run(args, output).await,
-        Command::Experiment { command } => return measures::experiment(command, output).await,
+        Command::Experiment {
+            command: ExperimentCommand::Controlled { command },
+        } => return controlled::controlled(command, output).await,
+        Command::Experiment {
+            command: ExperimentCommand::Scale { documents, keep },
+        } => return measures::scale(documents, keep, output).await,
         Command::Model { command } => return model::model(command, output).await,
         Command::Init => return changes::init(&cli.directory, &principal, output).await,
         _ => {}

@@ -1,5 +1,7 @@
 //! Commands that build, check, export and measure.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use factum_base::CaseId;
 use factum_engine::EngineError;
@@ -10,7 +12,7 @@ use factum_engine::verify::Verification;
 use serde_json::json;
 
 use super::{Context, case_id, clock};
-use crate::cli::{ExperimentCommand, ExportCommand};
+use crate::cli::ExportCommand;
 use crate::models::{Named, Shelf};
 use crate::output::Output;
 use crate::progress::Terminal;
@@ -181,8 +183,7 @@ pub(super) async fn export(command: ExportCommand, context: &Context<'_>) -> Res
     Ok(0)
 }
 
-pub(super) async fn experiment(command: ExperimentCommand, output: &Output) -> Result<u8> {
-    let ExperimentCommand::Scale { documents, keep } = command;
+pub(super) async fn scale(documents: u64, keep: Option<PathBuf>, output: &Output) -> Result<u8> {
     let temporary = tempfile::Builder::new().prefix("factum-scale-").tempdir()?;
     let folder = keep.unwrap_or_else(|| temporary.path().to_owned());
     let watcher = Terminal::new("measuring");
