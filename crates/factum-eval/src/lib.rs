@@ -2,4 +2,5 @@
 //!
 //! The crate knows nothing of terminals or HTTP: the command line calls it and shows what it returns.
 
+pub mod audit;
 pub mod controlled;

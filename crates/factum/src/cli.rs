@@ -165,6 +165,15 @@ pub(crate) enum Command {
         /// A case file or a run; without it, all case files
         what: Option<String>,
     },
+    /// Audit a run: whether citations hold, what support checks say, and what is right and missing by gold
+    #[command(after_help = "Example: factum audit run-000001 --gold gold.json")]
+    Audit {
+        /// The run
+        run: String,
+        /// What is true: a factum/gold/1 file, or a folder with gold.json
+        #[arg(long, value_name = "FILE")]
+        gold: Option<PathBuf>,
+    },
     /// Export runs and texts as JSON
     Export {
         #[command(subcommand)]
@@ -356,6 +365,9 @@ pub(crate) struct ControlledRunArgs {
     /// Only these case files
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     pub(crate) case: Vec<String>,
+    /// At most so many events of a case file
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub(crate) events: u8,
     /// Case files built at the same time
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) parallel: u8,

@@ -1,5 +1,6 @@
 //! One function a command.
 
+mod audit;
 mod changes;
 mod controlled;
 pub(crate) mod measures;
@@ -90,6 +91,7 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
         } => measures::build(&case, full, &generator, context).await,
         Command::Compare { first, second } => measures::compare(&first, &second, context).await,
         Command::Verify { what } => measures::verify(what.as_deref(), context).await,
+        Command::Audit { run, gold } => audit::run(&run, gold.as_deref(), context).await,
         Command::Export { command } => measures::export(command, context).await,
         Command::Show {
             case,

@@ -42,6 +42,17 @@ impl std::fmt::Display for BadInput {
 }
 impl std::error::Error for BadInput {}
 
+/// Something that failed half way, with what can be done.
+#[derive(Debug)]
+pub(crate) struct Failed(pub(crate) String, pub(crate) String);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for Failed {}
+
 /// Prints an error and gives its exit code.
 pub(crate) fn report(error: &anyhow::Error, output: &Output) -> u8 {
     let (code, kind, hint) = classify(error);
@@ -88,6 +99,9 @@ fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
     }
     if let Some(error) = error.downcast_ref::<BadInput>() {
         return (3, "bad-input", error.1.clone());
+    }
+    if let Some(error) = error.downcast_ref::<Failed>() {
+        return (1, "failed", Some(error.1.clone()));
     }
     if error.downcast_ref::<Usage>().is_some() {
         return (

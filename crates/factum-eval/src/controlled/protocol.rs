@@ -111,13 +111,27 @@ impl Kind {
 }
 
 /// What of the experiment is wanted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// Only this part; what it rests on is built too.
     pub only: Option<Part>,
     /// Only these case files; all if empty.
     pub cases: Vec<String>,
+    /// At most so many events of a case file.
+    pub events: usize,
 }
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self {
+            only: None,
+            cases: Vec::new(),
+            events: EVENTS.len(),
+        }
+    }
+}
+
+const EVENTS: [Step; 3] = [Step::Corrected, Step::Withdrawn, Step::Revoked];
 
 impl Selection {
     /// The steps of a case file that are wanted, in order.
@@ -128,7 +142,7 @@ impl Selection {
         let wanted = |part| self.only.is_none_or(|only| only == part);
         let mut steps = Vec::new();
         if case.group == Group::Test && wanted(Part::Events) {
-            steps.extend([Step::Corrected, Step::Withdrawn, Step::Revoked]);
+            steps.extend(EVENTS.iter().take(self.events));
         }
         if case.case_id == EXERCISE_CASE && wanted(Part::Exercise) {
             steps.extend([Step::ExerciseDate, Step::ExercisePrompt]);
@@ -170,7 +184,7 @@ mod tests {
         let corpus = generate(DEFAULT_SEED).corpus;
         let exercise = Selection {
             only: Some(Part::Exercise),
-            cases: Vec::new(),
+            ..Selection::default()
         };
         let steps: Vec<_> = corpus
             .cases
@@ -185,6 +199,7 @@ mod tests {
         let one = Selection {
             only: Some(Part::Events),
             cases: vec!["S-010".to_owned()],
+            ..Selection::default()
         };
         let steps: usize = corpus.cases.iter().map(|case| one.steps(case).len()).sum();
         assert_eq!(steps, 4);

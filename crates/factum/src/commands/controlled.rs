@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use factum_engine::transformation::Generator;
+use factum_eval::controlled::corpus::CorpusError;
 use factum_eval::controlled::folder::{Folder, FolderError};
 use factum_eval::controlled::generate::{generate, write};
 use factum_eval::controlled::gold::Gold;
@@ -19,7 +20,7 @@ use super::clock;
 use crate::cli::{
     ControlledCommand, ControlledPart, ControlledProfile, ControlledReportArgs, ControlledRunArgs,
 };
-use crate::failure::BadInput;
+use crate::failure::{BadInput, Failed};
 use crate::models::{Named, Shelf};
 use crate::output::Output;
 use crate::progress::Terminal;
@@ -39,7 +40,13 @@ pub(super) async fn controlled(command: ControlledCommand, output: &Output) -> R
 
 fn make(out: &Path, seed: u64, output: &Output) -> Result<u8> {
     let made = generate(seed);
-    write(out, &made).map_err(BadInput::of)?;
+    write(out, &made).map_err(|error| match error {
+        CorpusError::Exists(_) => BadInput(
+            error.to_string(),
+            Some("give another folder; nothing is written over".to_owned()),
+        ),
+        other => BadInput::of(other),
+    })?;
     let digest = made.corpus.digest()?;
     let value = json!({
         "seed": seed,
@@ -84,6 +91,7 @@ async fn build(arguments: ControlledRunArgs, output: &Output) -> Result<u8> {
                 ControlledPart::Exercise => Part::Exercise,
             }),
             cases: arguments.case,
+            events: usize::from(arguments.events),
         },
         parallel: usize::from(arguments.parallel),
         clock: clock(),
@@ -105,7 +113,7 @@ async fn build(arguments: ControlledRunArgs, output: &Output) -> Result<u8> {
 
 fn tell(arguments: &ControlledReportArgs, output: &Output) -> Result<u8> {
     let folder = Folder::open(&arguments.out).map_err(|error| failure(error.into()))?;
-    let gold = Gold::read(&arguments.gold).map_err(BadInput::of)?;
+    let gold = Gold::read(&arguments.gold).map_err(|error| failure(error.into()))?;
     let found = report(&folder, &gold).map_err(failure)?;
     output.result("factum/experiment/1", &found, || {
         if arguments.html {
@@ -156,9 +164,11 @@ fn failure(error: RunError) -> anyhow::Error {
     let bad = |hint: &str| BadInput(message.clone(), Some(hint.to_owned())).into();
     match error {
         RunError::Engine(error) => error.into(),
-        RunError::Incomplete { .. } => anyhow::anyhow!(
-            "{message}; what was finished is recorded, and the same command goes on"
-        ),
+        RunError::Incomplete { .. } => Failed(
+            message,
+            "what was finished is recorded; the same command goes on with the rest".to_owned(),
+        )
+        .into(),
         RunError::GoldWithinReach(_) => bad(
             "give the folder of the inputs alone, and keep gold out of it and of the folder for the records",
         ),
@@ -178,6 +188,10 @@ fn failure(error: RunError) -> anyhow::Error {
         RunError::Corpus(_) | RunError::UnknownCase(_) | RunError::NotEnough { .. } => bad(
             "`factum experiment controlled generate` makes a corpus; its inputs and its gold go together",
         ),
+        RunError::Folder(FolderError::Malformed { .. }) => bad(
+            "nothing was changed; correct the file, or make the experiment again in another folder",
+        ),
+        RunError::Folder(FolderError::Io { .. }) => bad("check the path and its rights"),
         RunError::Folder(_) | RunError::Events(_) | RunError::Id(_) | RunError::Json(_) => {
             anyhow::anyhow!(message)
         }
