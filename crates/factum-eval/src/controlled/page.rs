@@ -160,7 +160,11 @@ fn plots(report: &Report) -> Markup {
     html! {
         h2 { "Plots" }
         (PreEscaped(beside("Calls for each event", "event", "calls", &calls)))
-        (PreEscaped(beside("New tokens for each event", "event", "tokens", &tokens)))
+        @if tokens.iter().any(|one| one.values.iter().any(|value| *value > 0.0)) {
+            (PreEscaped(beside("New tokens for each event", "event", "tokens", &tokens)))
+        } @else {
+            p.note { "This generator writes no tokens." }
+        }
         (PreEscaped(stacked("Status of the roots", "roots", &rows, &statuses)))
         (PreEscaped(stacked("Support of the root claims", "claims", &rows, &support)))
     }

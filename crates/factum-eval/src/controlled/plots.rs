@@ -70,7 +70,7 @@ pub(crate) fn stacked(title: &str, x: &str, rows: &[String], series: &[Series]) 
             .margin(8)
             .x_label_area_size(36)
             .y_label_area_size(190)
-            .build_cartesian_2d(0.0..end, 0.0..length(count))?;
+            .build_cartesian_2d(0.0..end * 1.35, 0.0..length(count))?;
         let name = |at: &f64| {
             // Rows run from top to bottom, the axis from bottom to top.
             let middle = (at - at.floor() - 0.5).abs() < 0.01;
@@ -160,7 +160,7 @@ fn most(series: &[Series]) -> f64 {
         .flat_map(|one| &one.values)
         .copied()
         .fold(1.0, f64::max)
-        * 1.15
+        * 1.3
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few hundred places at most")]

@@ -47,3 +47,34 @@ fn local_model_decodes_nothing_that_it_was_not_given_and_always_the_same() {
     assert_eq!(tokens(&exported), tokens(&second));
     run(&workspace, "verify wd").ok();
 }
+
+/// One case file, its first build and its first event, by both profiles.
+#[test]
+fn local_model_goes_through_the_experiment_with_the_counts_that_any_model_gives() {
+    let Ok(model) = std::env::var("FACTUM_TEST_MODEL") else {
+        eprintln!("skipped: FACTUM_TEST_MODEL names no model");
+        return;
+    };
+    let workspace = Workspace::bare();
+    run(&workspace, "experiment controlled generate --out corpus").ok();
+    for (profile, calls) in [("controlled", [16, 3, 16]), ("grounded", [12, 1, 12])] {
+        let line = format!(
+            "experiment controlled run --corpus corpus/inputs --out {profile} --profile {profile} --case S-010 --events 1 \
+             --generator local:{model}"
+        );
+        run(&workspace, &line).ok();
+        let line = format!("experiment controlled report {profile} --gold corpus/gold --json");
+        let report = run(&workspace, &line).ok().json();
+        let found = ["initial", "incremental", "full"]
+            .map(|part| report["costs"][part]["calls"].as_u64().unwrap());
+        assert_eq!(found, calls, "{profile}");
+        assert_eq!(report["comparisons"]["equal"], 1, "{profile}");
+        for (name, group) in report["groups"].as_object().unwrap() {
+            if profile == "grounded" {
+                assert!(group["nodes"].get("INVALID").is_none(), "{name}: {group:#}");
+                assert_eq!(group["claims"], group["supported_claims"], "{name}");
+            }
+        }
+        run(&workspace, &format!("verify {profile}")).ok();
+    }
+}
