@@ -3,6 +3,7 @@
 mod changes;
 pub(crate) mod measures;
 mod model;
+mod prov;
 mod reading;
 
 use std::sync::Arc;
