@@ -267,7 +267,9 @@ fn keep_what_concerns(
         .iter()
         .map(|event| event.moment.event)
         .collect();
-    lineage.rights.retain(|grant, _| kept.contains(grant));
+    lineage
+        .rights
+        .retain(|id, right| kept.contains(&id.grant) && right.holder == run.principal);
     let mentioned: BTreeSet<DocumentId> = lineage
         .events
         .iter()

@@ -35,8 +35,7 @@ pub(super) struct Lineage {
     pub(super) left_out: Option<LeftOut>,
     pub(super) documents: BTreeMap<DocumentId, DocumentLineage>,
     pub(super) events: Vec<SeenEvent>,
-    /// By the event that granted them.
-    pub(super) rights: BTreeMap<u64, RightLineage>,
+    pub(super) rights: BTreeMap<RightId, RightLineage>,
     pub(super) agents: BTreeMap<AgentId, AgentLineage>,
     pub(super) runs: Vec<RunLineage>,
     pub(super) results: BTreeMap<ResultId, ResultLineage>,
@@ -84,6 +83,13 @@ pub(super) struct SeenEvent {
     pub(super) principal: Option<PrincipalId>,
     /// It concerns the whole case file.
     pub(super) whole_case: bool,
+}
+
+/// A right by the event that granted it; of a right to the whole case file, the part over one document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RightId {
+    pub(super) grant: u64,
+    pub(super) part: Option<DocumentId>,
 }
 
 /// A principal's right, from a grant.

@@ -8,7 +8,7 @@ use factum_casefile::EvidenceId;
 use oxrdf::NamedNode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::lineage::{AgentId, AnswerId, ResultId};
+use super::lineage::{AgentId, AnswerId, ResultId, RightId};
 
 /// W3C PROV-O.
 pub(super) const PROV: &str = "http://www.w3.org/ns/prov#";
@@ -140,8 +140,14 @@ impl InCase {
         self.named(&format!("event:{number}"))
     }
 
-    pub(super) fn right(&self, grant: u64) -> NamedNode {
-        self.named(&format!("right:{grant}"))
+    pub(super) fn right(&self, id: &RightId) -> NamedNode {
+        match &id.part {
+            None => self.named(&format!("right:{}", id.grant)),
+            Some(doc_id) => {
+                let doc_id = part(doc_id.as_str());
+                self.named(&format!("right:{}:document:{doc_id}", id.grant))
+            }
+        }
     }
 
     pub(super) fn run(&self, run_id: &str) -> NamedNode {

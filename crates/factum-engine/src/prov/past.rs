@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use factum_base::{DocumentId, PrincipalId};
 use factum_casefile::{Event, EventKind, SlotState, Snapshot};
 
-use super::lineage::{DocumentLineage, Moment, RightLineage, SeenEvent, VersionLineage};
+use super::lineage::{DocumentLineage, Moment, RightId, RightLineage, SeenEvent, VersionLineage};
 
 /// What a caller may know of a document that it has a slot for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,14 +100,20 @@ impl Eyes<'_> {
         documents
     }
 
-    /// The rights that grants made, by the grant's number.
-    pub(super) fn rights(&self, events: &[Event]) -> BTreeMap<u64, RightLineage> {
-        let mut rights: BTreeMap<u64, (RightLineage, Option<&DocumentId>)> = BTreeMap::new();
+    /// The rights that grants made, and how each ended. A right to the whole case file goes on where one document
+    /// is revoked; only its part over that document ends.
+    pub(super) fn rights(&self, events: &[Event]) -> BTreeMap<RightId, RightLineage> {
+        // With the document granted, which may be one that is not named.
+        let mut rights: BTreeMap<RightId, (RightLineage, Option<&DocumentId>)> = BTreeMap::new();
         for event in events {
+            let Some(seen) = self.see(event) else {
+                continue;
+            };
             match &event.kind {
                 EventKind::Granted { doc_id, to } => {
-                    let Some(seen) = self.see(event) else {
-                        continue;
+                    let id = RightId {
+                        grant: event.number,
+                        part: None,
                     };
                     let right = RightLineage {
                         holder: to.clone(),
@@ -116,14 +122,32 @@ impl Eyes<'_> {
                         granted: seen.moment,
                         revoked: None,
                     };
-                    rights.insert(event.number, (right, doc_id.as_ref()));
+                    rights.insert(id, (right, doc_id.as_ref()));
                 }
                 EventKind::Revoked { doc_id, from } => {
-                    for (right, of) in rights.values_mut() {
-                        let ends = doc_id.is_none() || doc_id.as_ref() == *of;
-                        if right.holder == *from && right.revoked.is_none() && ends {
-                            right.revoked = Some(Moment::of(event));
+                    let mut parts = Vec::new();
+                    for (id, (right, of)) in &mut rights {
+                        if right.holder != *from || right.revoked.is_some() {
+                            continue;
                         }
+                        if doc_id.is_none() || doc_id.as_ref() == *of {
+                            right.revoked = Some(seen.moment);
+                        } else if let (true, Some(shown)) = (right.whole_case, &seen.doc_id) {
+                            let id = RightId {
+                                grant: id.grant,
+                                part: Some(shown.clone()),
+                            };
+                            let part = RightLineage {
+                                doc_id: Some(shown.clone()),
+                                whole_case: false,
+                                revoked: Some(seen.moment),
+                                ..right.clone()
+                            };
+                            parts.push((id, (part, doc_id.as_ref())));
+                        }
+                    }
+                    for (id, part) in parts {
+                        rights.entry(id).or_insert(part);
                     }
                 }
                 _ => {}
@@ -131,7 +155,7 @@ impl Eyes<'_> {
         }
         rights
             .into_iter()
-            .map(|(number, (right, _))| (number, right))
+            .map(|(id, (right, _))| (id, right))
             .collect()
     }
 }

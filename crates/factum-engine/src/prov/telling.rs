@@ -5,7 +5,7 @@
 use factum_base::DocumentId;
 use oxrdf::Triple;
 
-use super::lineage::{DocumentLineage, Lineage, RightLineage, SeenEvent};
+use super::lineage::{DocumentLineage, Lineage, RightId, RightLineage, SeenEvent};
 use super::names::{self, InCase, comment, label, prov, term};
 use super::triples::Triples;
 
@@ -24,8 +24,8 @@ pub(super) fn tell(lineage: &Lineage) -> Vec<Triple> {
     for event in &lineage.events {
         telling.event(event);
     }
-    for (grant, right) in &lineage.rights {
-        telling.right(*grant, right);
+    for (id, right) in &lineage.rights {
+        telling.right(id, right);
     }
     telling.agents();
     telling.runs();
@@ -160,13 +160,20 @@ impl Telling<'_> {
         }
     }
 
-    fn right(&mut self, grant: u64, right: &RightLineage) {
-        let mut about = self.triples.about(self.iris.right(grant));
+    fn right(&mut self, id: &RightId, right: &RightLineage) {
+        let whole = RightId {
+            grant: id.grant,
+            part: None,
+        };
+        let mut about = self.triples.about(self.iris.right(id));
+        if *id != whole {
+            about.is(prov("specializationOf"), self.iris.right(&whole));
+        }
         about
             .a(&["Entity"])
             .ours(&["Right"])
             .is(term("principal"), names::principal(&right.holder))
-            .is(prov("wasGeneratedBy"), self.iris.event(grant))
+            .is(prov("wasGeneratedBy"), self.iris.event(id.grant))
             .time(prov("generatedAtTime"), right.granted.at);
         if let Some(doc_id) = &right.doc_id {
             about.is(term("document"), self.iris.document(doc_id));

@@ -32,7 +32,8 @@ impl Triples {
         let mut triples = self.0;
         triples.sort_by_cached_key(|triple| {
             (
-                triple.subject.to_string(),
+                // Without its brackets: what belongs to a thing comes behind it.
+                triple.subject.to_string().replace('>', ""),
                 triple.predicate != types,
                 triple.predicate.clone().into_string(),
                 triple.object.to_string(),
