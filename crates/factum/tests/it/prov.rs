@@ -12,12 +12,18 @@ const CORRECTED: &str = "The hose under the sink burst on 4 March 2026. The kitc
 
 /// Builds with a model whose outputs quote the hose, and otherwise say nothing.
 fn build_canned(workspace: &Workspace) {
+    build_canned_with(workspace, "{\"claims\":[]}");
+}
+
+/// The same with what the model says of the insurer's letter.
+fn build_canned_with(workspace: &Workspace, insurer: &str) {
     let answer = json!({"claims": [{
         "evidence": ["e1"],
         "statement": "The hose under the sink burst.",
     }]});
     let outputs = json!({"outputs": [
         {"contains": "hose", "text": answer.to_string()},
+        {"contains": "insurer", "text": insurer},
         {"contains": "", "text": "{\"claims\":[]}"},
     ]});
     std::fs::write(workspace.at("canned.json"), outputs.to_string()).unwrap();
@@ -113,11 +119,18 @@ fn python(libraries: &Path, program: &str, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-const QUERY: &str = r#"
+const QUERY: &str = r"
 import json, sys, rdflib
 path, form, query = sys.argv[1:]
 rows = rdflib.Graph().parse(path, format=form).query(query)
 print(json.dumps(sorted([str(value) if value is not None else None for value in row] for row in rows)))
+";
+
+const LOAD: &str = r#"
+import collections, json, sys
+from prov.model import ProvDocument
+document = ProvDocument.deserialize(sys.argv[1], format="rdf", rdf_format=sys.argv[2])
+print(json.dumps(collections.Counter(type(record).__name__ for record in document.get_records())))
 "#;
 
 const PREFIXES: &str = "PREFIX prov: <http://www.w3.org/ns/prov#> PREFIX factum: <urn:factum:terms:> \
@@ -251,12 +264,6 @@ fn the_prov_library_reads_both_forms_alike() {
     let Some(libraries) = python_libraries() else {
         return;
     };
-    const LOAD: &str = r#"
-import collections, json, sys
-from prov.model import ProvDocument
-document = ProvDocument.deserialize(sys.argv[1], format="rdf", rdf_format=sys.argv[2])
-print(json.dumps(collections.Counter(type(record).__name__ for record in document.get_records())))
-"#;
     let workspace = eventful();
     let case = Exported::of(&workspace, CASE, libraries);
     let [json, turtle] = case
@@ -336,6 +343,83 @@ fn a_run_over_a_withdrawn_document_is_refused_and_told_only_in_outline_with_its_
     assert!(exported.stdout.contains("4 March"));
     let turtle = workspace.factum("export prov wd --format turtle").ok();
     assert!(!turtle.stdout.contains("plumber") && turtle.stdout.contains("4 March"));
+}
+
+#[test]
+fn a_child_whose_output_broke_a_rule_is_no_source() {
+    let workspace = Workspace::with(&LETTERS);
+    build_canned_with(&workspace, "no JSON at all");
+    let document = workspace.factum("export prov run-000001").ok().json();
+    let leaves = of_class(&document, "factum:Leaf");
+    let invalid: Vec<&Value> = leaves
+        .into_iter()
+        .filter(|leaf| leaf["factum:status"][0]["@value"] == "INVALID")
+        .collect();
+    assert_eq!(invalid.len(), 1);
+    let sources = invalid[0]["prov:wasDerivedFrom"].as_array().unwrap();
+    let letter = json!({"@id": "urn:factum:case:wd:document:b.txt:version:1"});
+    assert!(sources.contains(&letter), "{sources:?}");
+    let summary = of_class(&document, "factum:Summary")[0];
+    assert_eq!(summary["factum:status"][0]["@value"], "PARTIAL");
+    assert_eq!(
+        summary["factum:nothingFrom"],
+        json!([{"@id": invalid[0]["@id"]}])
+    );
+    let read = summary["prov:wasDerivedFrom"].as_array().unwrap();
+    assert!(!read.contains(&json!({"@id": invalid[0]["@id"]})));
+    assert!(
+        !workspace
+            .factum("export prov wd")
+            .ok()
+            .stdout
+            .contains("no JSON at all")
+    );
+}
+
+#[test]
+fn a_full_build_s_results_are_its_own() {
+    let workspace = Workspace::built();
+    workspace.build();
+    workspace.factum("build wd --full").ok();
+    let document = workspace.factum("export prov wd").ok().json();
+    let builds = of_class(&document, "factum:Build");
+    let ids = |build: &Value, name: &str| -> Vec<String> {
+        let found = build[name].as_array().unwrap().iter();
+        found
+            .map(|one| one["@id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let summaries: Vec<Vec<String>> = builds
+        .iter()
+        .map(|build| ids(build, "factum:summary"))
+        .collect();
+    assert_eq!(summaries[0], summaries[1], "the second build made nothing");
+    assert_eq!(ids(builds[1], "prov:used"), summaries[0]);
+    assert_ne!(summaries[0], summaries[2]);
+    assert!(
+        summaries[2][0].contains(":run:run-000003:node:"),
+        "{summaries:?}"
+    );
+    assert_eq!(ids(builds[2], "prov:used").len(), 3, "three versions");
+    assert_eq!(of_class(&document, "factum:Summary").len(), 2);
+}
+
+#[test]
+fn what_is_revoked_from_the_owner_is_not_named_to_it() {
+    let workspace = Workspace::built();
+    workspace.factum("revoke wd b.txt --from local").ok();
+    workspace.build();
+    let exported = workspace.factum("export prov wd").ok();
+    for word in ["b.txt", "insurer"] {
+        assert!(!exported.stdout.contains(word), "{word}");
+    }
+    let document = exported.json();
+    let view = of_class(&document, "factum:View");
+    assert_eq!(view[0]["factum:runsLeftOut"][0]["@value"], "1");
+    // The revocation itself is told, without its document.
+    let revoked = of_class(&document, "factum:Revoked");
+    assert_eq!(revoked.len(), 1);
+    assert!(revoked[0].get("factum:document").is_none(), "{revoked:?}");
 }
 
 #[test]
