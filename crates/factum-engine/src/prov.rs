@@ -28,7 +28,7 @@ use crate::export::{load_tree, readable_run, require_visible, snapshot_of};
 use crate::permission::{Permitted, permitted};
 use crate::workspace::{OWNER, Workspace};
 use gathering::Gathering;
-use lineage::{LeftOut, Lineage, Moment, Source};
+use lineage::{LeftOut, Lineage, Moment};
 use past::{Eyes, Sight, Standing};
 
 /// Provenance that can't be written. Not caused by any input.
@@ -283,16 +283,6 @@ fn keep_what_concerns(
             document
                 .versions
                 .retain(|_, version| kept.contains(&version.published.event));
-        }
-    }
-}
-
-impl Source {
-    /// The results that a reduction read; none for a leaf.
-    fn read(&self) -> &[lineage::ResultId] {
-        match self {
-            Self::Leaf { .. } => &[],
-            Self::Reduction { children, .. } => children,
         }
     }
 }

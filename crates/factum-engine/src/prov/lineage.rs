@@ -181,6 +181,16 @@ pub(super) enum Source {
     },
 }
 
+impl Source {
+    /// The results that a reduction read; none for a leaf.
+    pub(super) fn read(&self) -> &[ResultId] {
+        match self {
+            Self::Leaf { .. } => &[],
+            Self::Reduction { children, .. } => children,
+        }
+    }
+}
+
 /// A root as a summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SummaryLineage {

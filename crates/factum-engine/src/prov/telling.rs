@@ -71,14 +71,14 @@ impl Telling<'_> {
                 .number(term("runsInOutline"), outlined);
             if hidden > 0 {
                 let note = format!(
-                    "{hidden} of your runs rest on documents that you may no longer see; they are left out."
+                    "Your runs left out, since they rest on documents that you may no longer see: {hidden}."
                 );
                 view.text(comment(), &note);
             }
             if outlined > 0 {
                 let note = format!(
-                    "{outlined} of your runs rest on documents that are withdrawn; what they were derived from is \
-                     told, and none of their words."
+                    "Your runs in outline, since they rest on documents that are withdrawn: {outlined}. What they \
+                     were derived from is told, and none of their words."
                 );
                 view.text(comment(), &note);
             }

@@ -118,37 +118,68 @@ fn lineage_of(events: &[Event], case: &str, title: &str) -> Lineage {
     }
 }
 
-/// One run over one document by a model, with one claim, told in words of the caller's choice.
-fn with_run(lineage: &mut Lineage, name: &str, claim: &str, quote: &str, generator: &str) {
+/// A model, known to the lineage under this name.
+fn model(lineage: &mut Lineage, generator: &str) -> AgentId {
     let agent = AgentId {
         model: true,
         digest: BodyDigest::of(b"model").to_hex(),
     };
-    lineage.agents.insert(
-        agent.clone(),
-        AgentLineage {
-            names: BTreeSet::from([generator.to_owned()]),
-            kind: "canned".to_owned(),
-            identity: "{\"kind\":\"canned\"}".to_owned(),
-        },
-    );
-    let answer = AnswerId {
+    let about = AgentLineage {
+        names: BTreeSet::from([generator.to_owned()]),
+        kind: "canned".to_owned(),
+        identity: "{\"kind\":\"canned\"}".to_owned(),
+    };
+    lineage.agents.insert(agent.clone(), about);
+    agent
+}
+
+/// Its answer in the first run.
+fn answer(lineage: &mut Lineage, agent: &AgentId, read: &Used) -> AnswerId {
+    let id = AnswerId {
         run_id: Some("run-000001".to_owned()),
         digest: BodyDigest::of(b"request"),
     };
+    let about = AnswerLineage {
+        agent: agent.clone(),
+        stop: "end".to_owned(),
+        prompt_tokens: 120,
+        new_tokens: 30,
+        seconds: 1.5,
+        retries: 0,
+        used: BTreeSet::from([read.clone()]),
+    };
+    lineage.answers.insert(id.clone(), about);
+    id
+}
+
+/// A summary with one claim, which ended with the second event, where there is one.
+fn summary(
+    lineage: &Lineage,
+    agent: &AgentId,
+    claim: &str,
+    evidence: EvidenceId,
+) -> SummaryLineage {
+    let claim = ClaimLineage {
+        text: claim.to_owned(),
+        verdict: "supported".to_owned(),
+        method: "quoted".to_owned(),
+        evidence: vec![evidence],
+    };
+    let mut moments = lineage.events.iter().map(|event| event.moment);
+    SummaryLineage {
+        principal: lineage.caller.clone(),
+        agent: agent.clone(),
+        finished_at: Some(1_700_000_002_000),
+        stale: moments.find(|moment| moment.event > 1),
+        claims: vec![claim],
+    }
+}
+
+/// One run over one document by a model, with one claim, told in words of the caller's choice.
+fn with_run(lineage: &mut Lineage, name: &str, claim: &str, quote: &str, generator: &str) {
+    let agent = model(lineage, generator);
     let read = Used::Version(doc(name), 1);
-    lineage.answers.insert(
-        answer.clone(),
-        AnswerLineage {
-            agent: agent.clone(),
-            stop: "end".to_owned(),
-            prompt_tokens: 120,
-            new_tokens: 30,
-            seconds: 1.5,
-            retries: 0,
-            used: BTreeSet::from([read.clone()]),
-        },
-    );
+    let answer = answer(lineage, &agent, &read);
     let evidence = EvidenceId {
         doc_id: doc(name),
         version: 1,
@@ -156,39 +187,19 @@ fn with_run(lineage: &mut Lineage, name: &str, claim: &str, quote: &str, generat
     };
     lineage.quotes.insert(evidence.clone(), quote.to_owned());
     let (below, root) = (result("run-000001", "leaf"), result("run-000001", "root"));
-    lineage
-        .results
-        .insert(below.clone(), leaf(name, 1, Some(answer)));
-    let summary = SummaryLineage {
-        principal: lineage.caller.clone(),
-        agent: agent.clone(),
-        finished_at: Some(1_700_000_002_000),
-        stale: lineage
-            .events
-            .iter()
-            .map(|event| event.moment)
-            .find(|moment| moment.event > 1),
-        claims: vec![ClaimLineage {
-            text: claim.to_owned(),
-            verdict: "supported".to_owned(),
-            method: "quoted".to_owned(),
-            evidence: vec![evidence],
-        }],
-    };
-    lineage.results.insert(
-        root.clone(),
-        ResultLineage {
-            source: Source::Reduction {
-                role: "root",
-                children: vec![below],
-                invalid: Vec::new(),
-            },
-            status: NodeStatus::Valid,
-            counts: Some((1, 0)),
-            answer: None,
-            summary: Some(summary),
+    let told = ResultLineage {
+        source: Source::Reduction {
+            role: "root",
+            children: vec![below.clone()],
+            invalid: Vec::new(),
         },
-    );
+        status: NodeStatus::Valid,
+        counts: Some((1, 0)),
+        answer: None,
+        summary: Some(summary(lineage, &agent, claim, evidence)),
+    };
+    lineage.results.insert(root.clone(), told);
+    lineage.results.insert(below, leaf(name, 1, Some(answer)));
     lineage.runs.push(RunLineage {
         run_id: "run-000001".to_owned(),
         principal: lineage.caller.clone(),

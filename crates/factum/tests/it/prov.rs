@@ -84,8 +84,11 @@ fn python_libraries() -> Option<&'static Path> {
                 .output();
             match pip {
                 Ok(output) if output.status.success() => {
+                    let fresh = fresh.keep();
                     // Another test process may have been faster.
-                    let _ = std::fs::rename(fresh.keep(), &ready);
+                    if std::fs::rename(&fresh, &ready).is_err() {
+                        std::fs::remove_dir_all(&fresh).unwrap();
+                    }
                     Some(ready)
                 }
                 Ok(output) => {
