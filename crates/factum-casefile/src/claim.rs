@@ -90,6 +90,36 @@ impl NodeResult {
     }
 }
 
+impl ClaimSchema {
+    /// How a claim with these fields reads.
+    pub fn read(&self, fields: &Fields) -> String {
+        let fits = |t: &&String| placeholders(t).all(|field| fields.contains_key(field));
+        let Some(template) = self.reads.iter().find(fits) else {
+            return fields.values().cloned().collect::<Vec<_>>().join(" · ");
+        };
+        let mut out = String::new();
+        let mut rest = template.as_str();
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((field, behind)) = after.split_once('}') else {
+                break;
+            };
+            out.push_str(before);
+            out.push_str(fields.get(field).map_or("", String::as_str));
+            rest = behind;
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// The fields that a template asks for.
+pub(crate) fn placeholders(template: &str) -> impl Iterator<Item = &str> {
+    template
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}').map(|(field, _)| field))
+}
+
 /// What is wrong with a claim's fields.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClaimFault {

@@ -356,7 +356,7 @@ impl Profile {
             }
         }
         for template in &self.claim.reads {
-            for field in placeholders(template) {
+            for field in crate::claim::placeholders(template) {
                 self.require_field("claim.reads", field)?;
             }
         }
@@ -434,30 +434,8 @@ impl Profile {
 
     /// How a claim with these fields reads.
     pub fn read(&self, fields: &Fields) -> String {
-        let fits = |t: &&String| placeholders(t).all(|field| fields.contains_key(field));
-        let Some(template) = self.claim.reads.iter().find(fits) else {
-            return fields.values().cloned().collect::<Vec<_>>().join(" · ");
-        };
-        let mut out = String::new();
-        let mut rest = template.as_str();
-        while let Some((before, after)) = rest.split_once('{') {
-            let Some((field, behind)) = after.split_once('}') else {
-                break;
-            };
-            out.push_str(before);
-            out.push_str(fields.get(field).map_or("", String::as_str));
-            rest = behind;
-        }
-        out.push_str(rest);
-        out
+        self.claim.read(fields)
     }
-}
-
-fn placeholders(template: &str) -> impl Iterator<Item = &str> {
-    template
-        .split('{')
-        .skip(1)
-        .filter_map(|part| part.split_once('}').map(|(field, _)| field))
 }
 
 fn load_table(

@@ -20,6 +20,7 @@ pub mod places;
 pub(crate) mod planning;
 mod profile_shelf;
 pub mod prompting;
+pub mod prov;
 pub mod publish;
 pub mod rights;
 pub mod scale;

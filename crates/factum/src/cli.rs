@@ -174,7 +174,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         gold: Option<PathBuf>,
     },
-    /// Export runs and texts as JSON
+    /// Export runs, texts and provenance
     Export {
         #[command(subcommand)]
         command: ExportCommand,
@@ -284,6 +284,18 @@ pub(crate) enum ExportCommand {
     Texts {
         /// The case file
         case: String,
+    },
+    /// What was derived from what, by whom and until when, as W3C PROV-O for other tools
+    #[command(
+        after_help = "Examples: factum export prov WD-2291 > wd-2291.jsonld\n          \
+        factum export prov run-000001 --format turtle > run.ttl"
+    )]
+    Prov {
+        /// A case file (its whole history) or a run
+        what: String,
+        /// How to write it
+        #[arg(long, value_enum, default_value_t = ProvFormat::Jsonld)]
+        format: ProvFormat,
     },
 }
 
@@ -404,6 +416,14 @@ pub(crate) enum ControlledPart {
     Events,
     /// The exercise on one case file
     Exercise,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProvFormat {
+    /// JSON-LD
+    Jsonld,
+    /// Turtle, which people can read too
+    Turtle,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -5,6 +5,7 @@ mod changes;
 mod controlled;
 pub(crate) mod measures;
 mod model;
+mod prov;
 mod reading;
 
 use std::sync::Arc;

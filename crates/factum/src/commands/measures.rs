@@ -179,6 +179,9 @@ pub(super) async fn export(command: ExportCommand, context: &Context<'_>) -> Res
                 .output
                 .document("factum/texts/1", serde_json::to_value(&texts)?);
         }
+        ExportCommand::Prov { what, format } => {
+            return super::prov::export(&what, format, context).await;
+        }
     }
     Ok(0)
 }

@@ -38,6 +38,7 @@ fn readings(runs: &[&str]) -> Vec<String> {
         "history wd",
         "ledger wd",
         "export texts wd",
+        "export prov wd",
         "verify",
         "verify wd",
     ]
@@ -45,6 +46,7 @@ fn readings(runs: &[&str]) -> Vec<String> {
     .into();
     for (n, run) in runs.iter().enumerate() {
         lines.push(format!("export run {run}"));
+        lines.push(format!("export prov {run}"));
         lines.push(format!("verify {run}"));
         for other in &runs[n..] {
             lines.push(format!("compare {run} {other}"));
@@ -59,6 +61,7 @@ fn readings(runs: &[&str]) -> Vec<String> {
         .collect();
     lines.extend(json);
     lines.push("show wd --json".to_owned());
+    lines.push("export prov wd --format turtle".to_owned());
     for moment in ["3", "4", "5", "6", "2999-01-01"] {
         lines.push(format!("show wd --as-of {moment} --json"));
     }

@@ -14,5 +14,6 @@ mod known_faults;
 #[cfg(feature = "local")]
 mod local_model;
 mod models;
+mod prov;
 mod run_file;
 mod support;
