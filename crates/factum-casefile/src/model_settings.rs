@@ -86,6 +86,10 @@ pub enum Reductions {
 }
 
 impl Reductions {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde calls it with a reference"
+    )]
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -267,7 +267,7 @@ mod tests {
             .files
             .iter()
             .filter_map(|(path, _)| {
-                path.rsplit_once("/")?
+                path.rsplit_once('/')?
                     .1
                     .split_once('-')
                     .map(|(_, shape)| shape)

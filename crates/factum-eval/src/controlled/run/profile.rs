@@ -5,7 +5,7 @@ use std::path::Path;
 use factum_casefile::Profile;
 use factum_engine::EngineError;
 
-use super::super::folder::{FolderError, io, write_whole};
+use super::super::folder::{io, write_whole};
 use super::RunError;
 
 const GROUNDED: &str = include_str!("../../../profiles/grounded.toml");
@@ -59,7 +59,7 @@ impl ExperimentProfile {
             match self.text(name, exercise) {
                 Some(text) => write_whole(&path, text.as_bytes())?,
                 None if path.exists() => std::fs::remove_file(&path)
-                    .map_err(|error| RunError::from(FolderError::from(io(&path, error))))?,
+                    .map_err(|error| RunError::from(io(&path, error)))?,
                 None => {}
             }
         }
