@@ -58,8 +58,9 @@ impl ExperimentProfile {
             let path = folder.join(format!("{name}.toml"));
             match self.text(name, exercise) {
                 Some(text) => write_whole(&path, text.as_bytes())?,
-                None if path.exists() => std::fs::remove_file(&path)
-                    .map_err(|error| RunError::from(io(&path, error)))?,
+                None if path.exists() => {
+                    std::fs::remove_file(&path).map_err(|error| RunError::from(io(&path, error)))?
+                }
                 None => {}
             }
         }
