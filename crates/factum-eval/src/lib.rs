@@ -3,3 +3,4 @@
 //! The crate knows nothing of terminals or HTTP: the command line calls it and shows what it returns.
 
 pub mod controlled;
+pub mod controlled_verify;
