@@ -137,7 +137,7 @@ fn check_builds(
         let at = Place { kind, ..at };
         let own = earlier.entry(kind).or_default();
         if let Some(checked) = build::check(record, at, context, own, shared, report) {
-            measured.enter_root(&checked, at, context.experiment);
+            measured.enter_root(&checked, at);
             builds.insert(kind, checked);
         }
     }

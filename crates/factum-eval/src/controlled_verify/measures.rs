@@ -8,7 +8,6 @@ use super::build::{Checked, Place};
 use super::citations::Held;
 use super::cost::Cost;
 use super::expected::is_stated;
-use super::experiment::Experiment;
 use super::facts::Fields;
 use super::files::ExperimentFiles;
 use super::json::{Kind, closed, digest, field, list, text, texts};
@@ -28,8 +27,6 @@ pub(super) struct Root {
     pub(super) group: String,
     pub(super) step: Step,
     pub(super) kind: &'static str,
-    pub(super) extractive: bool,
-    pub(super) status: String,
     pub(super) claims: Vec<Value>,
     pub(super) evidence: Value,
     pub(super) facts: BTreeSet<Fields>,
@@ -51,7 +48,7 @@ pub(super) struct Measured {
 
 impl Measured {
     /// Counts a build's root.
-    pub(super) fn enter_root(&mut self, build: &Checked, at: Place<'_>, experiment: &Experiment) {
+    pub(super) fn enter_root(&mut self, build: &Checked, at: Place<'_>) {
         let tree = Tree::read(&build.run, &build.file);
         let standings = standings(at.corpus, at.step);
         let held = Held {
@@ -101,10 +98,6 @@ impl Measured {
                 "full" => "full",
                 _ => "extraction",
             },
-            extractive: experiment.extractive,
-            status: root
-                .map_or("INVALID", |root| text(root.result, "status"))
-                .to_owned(),
             evidence: root.map_or(Value::Null, |root| field(root.result, "evidence").clone()),
             claims: claims.to_vec(),
             facts,
