@@ -160,10 +160,8 @@ pub(crate) enum Command {
         second: String,
     },
     /// Check what is stored with code that shares nothing with the builder; exit code 1 on a difference
-    #[command(
-        after_help = "Examples: factum verify WD-2291\n          \
-        factum verify ./experiment --gold ./corpus/gold"
-    )]
+    #[command(after_help = "Examples: factum verify WD-2291\n          \
+        factum verify ./experiment --gold ./corpus/gold")]
     Verify {
         /// A case file, a run, or the folder of an experiment; without it, all case files
         what: Option<String>,

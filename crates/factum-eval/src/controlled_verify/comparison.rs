@@ -51,13 +51,12 @@ pub(super) fn compare(first: &Tree<'_>, second: &Tree<'_>) -> Value {
 }
 
 fn alone(node: &Node<'_>, in_first: bool) -> Value {
-    let key = Some(node.key);
-    let none: Option<&str> = None;
-    if in_first {
-        json!({"first": key, "name": node.name, "second": none, "what": "only_in_first"})
+    let (first, second, what) = if in_first {
+        (Some(node.key), None, "only_in_first")
     } else {
-        json!({"first": none, "name": node.name, "second": key, "what": "only_in_second"})
-    }
+        (None, Some(node.key), "only_in_second")
+    };
+    json!({"first": first, "name": node.name, "second": second, "what": what})
 }
 
 /// What is compared of a node: a key, a word, or a digest.

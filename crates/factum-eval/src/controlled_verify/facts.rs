@@ -54,9 +54,8 @@ pub(super) struct Line {
 pub(super) fn lines(text: &str) -> Vec<Line> {
     let mut found = Vec::new();
     let mut line = String::new();
-    let mut at = 0_u64;
     // An end of line behind the last one closes it.
-    for character in text.chars().chain(['\n']) {
+    for (at, character) in (0_u64..).zip(text.chars().chain(['\n'])) {
         if character == '\n' || character == '\r' {
             if !line.trim().is_empty() {
                 found.push(Line {
@@ -69,7 +68,6 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
         } else {
             line.push(character);
         }
-        at += 1;
     }
     found
 }

@@ -17,13 +17,22 @@ pub(super) fn is_experiment(what: &str) -> bool {
 
 /// Verifies the records in a folder.
 pub(super) fn verify(folder: &str, gold: Option<&Path>, output: &Output) -> Result<u8> {
-    let read = |path: &Path, error: &std::io::Error| BadInput(format!("{}: {error}", path.display()), Some("see that it is there and can be read".to_owned()));
+    let read = |path: &Path, error: &std::io::Error| {
+        BadInput(
+            format!("{}: {error}", path.display()),
+            Some("see that it is there and can be read".to_owned()),
+        )
+    };
     let folder = Path::new(folder);
     let files = read_folder(folder).map_err(|error| read(folder, &error))?;
     let gold: Option<Vec<u8>> = match gold {
         None => None,
         Some(place) => {
-            let file: PathBuf = if place.is_dir() { place.join("gold.json") } else { place.to_owned() };
+            let file: PathBuf = if place.is_dir() {
+                place.join("gold.json")
+            } else {
+                place.to_owned()
+            };
             Some(std::fs::read(&file).map_err(|error| read(&file, &error))?)
         }
     };
@@ -64,7 +73,8 @@ fn text(found: &ExperimentVerification) -> String {
             clean(&finding.message)
         ));
     }
-    let share = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
+    let share =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
     for group in found.groups.iter().flatten() {
         text.push_str(&format!(
             "{}: {} snapshots, {} claims, precision {} ({} of {}), recall {} ({} of {}).\n",

@@ -7,7 +7,9 @@ const RUN: &str = "experiment controlled run --corpus made/inputs --out out --ca
 /// A folder without a workspace, with an experiment in it.
 fn experiment() -> Workspace {
     let folder = Workspace::bare();
-    folder.factum("experiment controlled generate --out made").ok();
+    folder
+        .factum("experiment controlled generate --out made")
+        .ok();
     folder.factum(RUN).ok();
     folder
 }
@@ -36,12 +38,17 @@ fn an_experiment_is_verified_without_a_workspace_and_a_changed_byte_is_found() {
     assert_eq!(place["class"], "file", "{found}");
     assert_eq!(place["place"], "records/S-037/exercise-1.full.json");
     let told = folder.factum("verify out").exits(1);
-    assert!(told.stdout.contains("DIFFERENCES") && told.stdout.contains("[file]"), "{told:#?}");
+    assert!(
+        told.stdout.contains("DIFFERENCES") && told.stdout.contains("[file]"),
+        "{told:#?}"
+    );
 }
 
 #[test]
 fn gold_goes_with_an_experiment_alone_and_must_be_there() {
     let folder = experiment();
     folder.factum("verify wd --gold made/gold").exits(2);
-    folder.factum("verify out --gold nowhere").fails(3, "nowhere");
+    folder
+        .factum("verify out --gold nowhere")
+        .fails(3, "nowhere");
 }

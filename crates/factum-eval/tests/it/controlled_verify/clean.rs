@@ -6,7 +6,9 @@ use factum_eval::controlled::run::ExperimentProfile;
 use factum_eval::controlled_verify::verify_experiment;
 use serde_json::json;
 
-use super::experiments::{answered, canned, experiment, extracted, read, small, verified};
+use super::experiments::{
+    answered, canned, experiment, extracted, interrupted, read, small, verified,
+};
 
 #[test]
 fn an_experiment_by_extraction_is_clean_and_gold_confirms_it() {
@@ -75,4 +77,17 @@ fn the_grounded_profile_is_clean() {
         );
         assert_eq!(verified(&files).findings, []);
     }
+}
+
+#[test]
+fn an_experiment_that_lost_answers_and_went_on_is_clean() {
+    let (runs, files) = interrupted();
+    assert!(runs > 1);
+    assert_eq!(verified(&files).findings, []);
+    assert!(
+        read(&files, "metrics.json")["interrupted"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
 }

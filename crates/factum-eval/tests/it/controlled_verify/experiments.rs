@@ -8,7 +8,7 @@ use factum_engine::build::Unwatched;
 use factum_engine::transformation::Generator;
 use factum_eval::controlled::generate::{DEFAULT_SEED, generate, write};
 use factum_eval::controlled::protocol::{Part, Selection};
-use factum_eval::controlled::run::{ExperimentProfile, RunOptions, run};
+use factum_eval::controlled::run::{ExperimentProfile, RunError, RunOptions, RunSummary, run};
 use factum_eval::controlled_verify::{
     ExperimentFiles, ExperimentVerification, read_folder, verify_experiment,
 };
@@ -25,8 +25,40 @@ pub(super) fn experiment(
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("corpus"), &generate(DEFAULT_SEED)).unwrap();
     let out = folder.path().join("out");
-    run_into(folder.path(), &out, generator, profile, cases, only);
+    run_into(folder.path(), &out, generator, profile, cases, only).unwrap();
     read_folder(&out).unwrap()
+}
+
+/// An experiment that loses answers, and goes on until it lost none: in how many runs, and its records.
+pub(super) fn interrupted() -> (u64, ExperimentFiles) {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("corpus"), &generate(DEFAULT_SEED)).unwrap();
+    let out = folder.path().join("out");
+    // The generator goes on counting its losses, as a server that recovers would.
+    let generator = canned_with(vec![
+        json!({"contains": "Product P-10-05 ", "error": "timeout", "times": 2}),
+        json!({"contains": "<notes>", "error": "unreachable", "times": 1}),
+    ]);
+    for runs in 1..9 {
+        let profile = ExperimentProfile::Controlled;
+        let ended = run_into(
+            folder.path(),
+            &out,
+            generator.clone(),
+            profile,
+            &["S-010"],
+            None,
+        );
+        match ended {
+            Ok(_) => return (runs, read_folder(&out).unwrap()),
+            Err(RunError::Incomplete { .. }) => {
+                let found = verified(&read_folder(&out).unwrap());
+                assert_eq!(found.findings, []);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("it never ended");
 }
 
 fn run_into(
@@ -36,7 +68,7 @@ fn run_into(
     profile: ExperimentProfile,
     cases: &[&str],
     only: Option<Part>,
-) {
+) -> Result<RunSummary, RunError> {
     let options = RunOptions {
         corpus: folder.join("corpus").join("inputs"),
         out: out.to_owned(),
@@ -54,7 +86,7 @@ fn run_into(
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(run(options, &Unwatched)).unwrap();
+    runtime.block_on(run(options, &Unwatched))
 }
 
 /// Extraction: the reviewed case file with its events, and the exercise.
@@ -98,15 +130,20 @@ pub(super) fn small() -> &'static ExperimentFiles {
 
 /// Good answers for some documents, and every kind of bad one for others.
 pub(super) fn canned() -> Generator {
+    canned_with(Vec::new())
+}
+
+fn canned_with(losses: Vec<Value>) -> Generator {
     let claim = |evidence: &[&str], subject: &str| json!({"evidence": evidence, "field": "delivery", "subject": subject, "value": "1 May"});
     let answer = |claims: Vec<Value>| json!({"claims": claims}).to_string();
-    let mut outputs = vec![
+    let mut outputs = losses;
+    outputs.extend([
         json!({"contains": "<notes>\n{\"evidence\":[\"e1\"],\"field\":\"delivery\",\"subject\":\"P-10-08\"",
             "text": answer(vec![claim(&["e1"], "P-10-08"); 4])}),
         json!({"contains": "<notes>\n</notes>", "text": "{\"claims\":[]}"}),
         json!({"contains": "P-37-", "text": answer(vec![claim(&["e2", "e1"], "P-37-00")])}),
         json!({"contains": "<notes>", "text": format!("```json\n{}\n```\n", answer(vec![claim(&["e1"], "P-10-00")]))}),
-    ];
+    ]);
     for (document, text) in [
         (
             "P-10-01",

@@ -234,7 +234,7 @@ fn a_changed_status_verdict_or_count_is_found() {
         assert!(found.contains(&"serving"), "{found:?}");
     }
     let found = after(extracted(), CASE, |case| {
-        case["steps"][1]["builds"][0]["attempts"] = json!(2)
+        case["steps"][1]["builds"][0]["attempts"] = json!(2);
     });
     assert_eq!(found, ["metrics"]);
 }
@@ -253,7 +253,7 @@ fn a_changed_comparison_is_found() {
             |comparison| *comparison = json!(null),
         ] {
             let found = after(base, CASE, |case| {
-                change(&mut case["steps"][2]["comparison"])
+                change(&mut case["steps"][2]["comparison"]);
             });
             assert!(found.contains(&"comparison"), "{found:?}");
         }
@@ -453,7 +453,7 @@ fn what_the_experiment_says_of_itself_is_held_to_its_runs() {
         ("format", json!("factum/controlled/2")),
     ] {
         let found = after(answered(), "experiment.json", |experiment| {
-            experiment[name] = value
+            experiment[name] = value;
         });
         assert!(!found.is_empty());
     }
@@ -462,7 +462,7 @@ fn what_the_experiment_says_of_itself_is_held_to_its_runs() {
     });
     assert!(found.contains(&"list"), "{found:?}");
     let found = after(extracted(), CASE, |case| {
-        case["group"] = json!("development")
+        case["group"] = json!("development");
     });
     assert!(found.contains(&"protocol"), "{found:?}");
 }
