@@ -3,7 +3,7 @@
 use factum_eval::controlled_verify::ExperimentFiles;
 use serde_json::{Value, json};
 
-use super::experiments::{relist, small, verified};
+use super::experiments::{answered, relist, small, verified};
 
 #[test]
 fn an_empty_folder_is_not_clean() {
@@ -102,4 +102,62 @@ fn a_value_of_another_type_anywhere_never_panics_and_is_found() {
             assert!(!bound || !found.findings.is_empty(), "{name} {place}");
         }
     }
+}
+
+/// Ends of places whose values nothing else in the folder says: they are bound by their digest alone.
+const UNBOUND: [&str; 12] = [
+    "/at",
+    "/device",
+    "/detail",
+    "/diagnostic",
+    "/factum",
+    "/generator",
+    "/memory_bytes",
+    "/message",
+    "/profile_sha256",
+    "/retries",
+    "/system_fingerprint",
+    "/tokens_bounded",
+];
+
+#[test]
+fn a_value_changed_within_its_type_is_found_although_the_list_is_made_right() {
+    let mut random = fastrand::Rng::with_seed(12);
+    let base = answered();
+    let names: Vec<&String> = base
+        .files
+        .keys()
+        .filter(|name| !name.contains("/v"))
+        .collect();
+    let mut missed = Vec::new();
+    let mut tried = 0;
+    while tried < 30 {
+        let name = names[random.usize(..names.len())];
+        if name == "records.json" {
+            continue;
+        }
+        let mut value: Value = serde_json::from_slice(&base.files[name]).unwrap();
+        let mut all = Vec::new();
+        places(&value, "", &mut all);
+        let place = &all[random.usize(..all.len())];
+        let one = value.pointer_mut(place).unwrap();
+        *one = match one {
+            Value::Bool(holds) => json!(!*holds),
+            Value::Number(number) => json!(number.as_f64().unwrap() + 1.0),
+            Value::String(text) => json!(format!("{text}a")),
+            _ => continue,
+        };
+        if UNBOUND.iter().any(|end| place.ends_with(end)) {
+            continue;
+        }
+        tried += 1;
+        let mut files = base.clone();
+        let text = factum_base::canonical_json(&value).unwrap();
+        files.files.insert(name.clone(), text.into_bytes());
+        relist(&mut files);
+        if verified(&files).findings.is_empty() {
+            missed.push(format!("{name} {place}"));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
 }
