@@ -4,3 +4,4 @@
 
 pub mod audit;
 pub mod controlled;
+pub mod controlled_verify;

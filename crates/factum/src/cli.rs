@@ -160,10 +160,14 @@ pub(crate) enum Command {
         second: String,
     },
     /// Check what is stored with code that shares nothing with the builder; exit code 1 on a difference
-    #[command(after_help = "Example: factum verify WD-2291")]
+    #[command(after_help = "Examples: factum verify WD-2291\n          \
+        factum verify ./experiment --gold ./corpus/gold")]
     Verify {
-        /// A case file or a run; without it, all case files
+        /// A case file, a run, or the folder of an experiment; without it, all case files
         what: Option<String>,
+        /// Gold, to work out an experiment's precision and recall
+        #[arg(long, value_name = "DIR")]
+        gold: Option<PathBuf>,
     },
     /// Audit a run: whether citations hold, what support checks say, and what is right and missing by gold
     #[command(after_help = "Example: factum audit run-000001 --gold gold.json")]

@@ -7,6 +7,7 @@ pub(crate) mod measures;
 mod model;
 mod prov;
 mod reading;
+mod verify_experiment;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,6 +19,7 @@ use factum_engine::workspace::Clock;
 
 use crate::cli::{Cli, Command, ExperimentCommand};
 use crate::demo;
+use crate::failure::Usage;
 use crate::models::Shelf;
 use crate::output::Output;
 
@@ -54,6 +56,15 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8> {
             command: ExperimentCommand::Scale { documents, keep },
         } => return measures::scale(documents, keep, output).await,
         Command::Model { command } => return model::model(command, output).await,
+        Command::Verify {
+            what: Some(what),
+            gold,
+        } if verify_experiment::is_experiment(&what) => {
+            return verify_experiment::verify(&what, gold.as_deref(), output);
+        }
+        Command::Verify { gold: Some(_), .. } => {
+            return Err(Usage("--gold goes with the folder of an experiment".to_owned()).into());
+        }
         Command::Init => return changes::init(&cli.directory, &principal, output).await,
         _ => {}
     }
@@ -91,8 +102,8 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
             generator,
         } => measures::build(&case, full, &generator, context).await,
         Command::Compare { first, second } => measures::compare(&first, &second, context).await,
-        Command::Verify { what } => measures::verify(what.as_deref(), context).await,
         Command::Audit { run, gold } => audit::run(&run, gold.as_deref(), context).await,
+        Command::Verify { what, .. } => measures::verify(what.as_deref(), context).await,
         Command::Export { command } => measures::export(command, context).await,
         Command::Show {
             case,

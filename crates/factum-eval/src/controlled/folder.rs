@@ -1,6 +1,7 @@
 //! How an experiment's records lie in their folder.
 //!
 //! - `experiment.json`: what was run ([`Experiment`]).
+//! - `profile.json`: all that the profile says.
 //! - `corpus/`: a copy of the inputs.
 //! - `records/CASE.json`: a case file's steps ([`CaseRecord`]); `records/CASE/STEP.KIND.json`: the runs
 //!   (`factum/run/1`).
@@ -258,6 +259,14 @@ impl Folder {
         write_whole(&self.path.join(LIST), canonical_json(&longer)?.as_bytes())?;
         *list = longer;
         Ok(())
+    }
+
+    /// The digest of the list, and with it of all records. Kept elsewhere, it binds them.
+    ///
+    /// # Errors
+    /// The list can't be written as JSON, which does not happen.
+    pub fn digest(&self) -> Result<BodyDigest, FolderError> {
+        Ok(BodyDigest::of(canonical_json(&*self.locked())?.as_bytes()))
     }
 
     /// The bytes of a record, checked against the list. `None` where there is no such record.

@@ -62,6 +62,10 @@ pub fn markdown(report: &Report) -> String {
         ));
     }
     review(report, &mut out);
+    out.push_str(&format!(
+        "\nRecords {}: keep this digest elsewhere, and it binds them.\n",
+        report.records_sha256
+    ));
     out.push_str(
         "\nVALID describes the structure of an output. It never vouches for truth. Support is measured by the experiment's own grammar, apart \
          from the product's check and from gold. The published figures are of another model, corpus and prompts.\n",

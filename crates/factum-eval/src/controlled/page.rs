@@ -196,7 +196,10 @@ fn pairs(report: &Report) -> Markup {
                 }
             }
         }
-        p.note { "The digest of all that is not of the exercise: " code { (report.main_sha256) } }
+        p.note {
+            "The digest of all that is not of the exercise: " code { (report.main_sha256) } ". The digest of all records: "
+            code { (report.records_sha256) } "; kept elsewhere, it binds them."
+        }
     }
 }
 

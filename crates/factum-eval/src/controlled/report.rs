@@ -36,6 +36,8 @@ pub struct Report {
     pub comparisons: Comparisons,
     /// The digest of all that is not of the exercise.
     pub main_sha256: BodyDigest,
+    /// The digest of the list of records: kept elsewhere, it binds them.
+    pub records_sha256: BodyDigest,
     /// The reader's review.
     pub review: ReviewState,
     /// The published figures.
@@ -116,6 +118,7 @@ pub fn report(folder: &Folder, gold: &Gold) -> Result<Report, RunError> {
             list: found.pairs,
         },
         main_sha256: found.main_sha256,
+        records_sha256: folder.digest()?,
         review: review_state(folder)?,
         published: Published {
             model: "Qwen2.5-1.5B-Instruct, BF16, one RTX 3090, another corpus and other prompts",

@@ -311,11 +311,15 @@ fn prepare_folder(options: &RunOptions, corpus: &Corpus) -> Result<Folder, RunEr
     };
     if folder.has("experiment.json") {
         same_experiment(&folder.experiment()?, &experiment)?;
+        if !folder.has("profile.json") {
+            folder.put(&[("profile.json".to_owned(), canonical_json(&profile)?)])?;
+        }
         return Ok(folder);
     }
     copy_corpus(options, corpus, &folder)?;
     folder.put(&[
         ("corpus/corpus.json".to_owned(), canonical_json(corpus)?),
+        ("profile.json".to_owned(), canonical_json(&profile)?),
         ("experiment.json".to_owned(), canonical_json(&experiment)?),
     ])?;
     Ok(folder)

@@ -180,7 +180,9 @@ fn check_support(claim: &Claim<'_>, node: &Node<'_>, report: &mut Report) {
             let message = "is a fact line, but no cited quote holds all its values";
             report.require(quotes.iter().any(states), ClaimClass, place, message);
         }
+        // Where rules alone make claims, what no rule states is unsupported by them.
         ("supported" | "unsupported", "quoted" | "judge")
+        | ("unsupported", "fact-line")
         | ("unsupported" | "unchecked", "none") => {}
         _ => report.add(
             ClaimClass,

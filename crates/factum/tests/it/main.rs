@@ -9,6 +9,7 @@ mod bad_input;
 mod crash;
 mod damage;
 mod experiment;
+mod experiment_verify;
 mod journey;
 mod known_faults;
 #[cfg(feature = "local")]

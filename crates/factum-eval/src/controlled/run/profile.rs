@@ -59,7 +59,8 @@ impl ExperimentProfile {
             match self.text(name, exercise) {
                 Some(text) => write_whole(&path, text.as_bytes())?,
                 None if path.exists() => {
-                    std::fs::remove_file(&path).map_err(|error| RunError::from(io(&path, error)))?
+                    std::fs::remove_file(&path)
+                        .map_err(|error| RunError::from(io(&path, error)))?;
                 }
                 None => {}
             }
