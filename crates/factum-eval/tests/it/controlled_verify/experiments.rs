@@ -77,6 +77,7 @@ fn run_into(
         selection: Selection {
             only,
             cases: cases.iter().map(|case| (*case).to_owned()).collect(),
+            ..Selection::default()
         },
         parallel: 1,
         clock: Arc::new(|| 1_800_000_000_000),
