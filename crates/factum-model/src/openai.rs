@@ -30,7 +30,7 @@ pub use count::TokenCounting;
 pub use endpoint::{BaseUrl, UrlError};
 pub use key::{ApiKey, KeyError};
 
-use self::retry::TimeLimit;
+use self::retry::Terms;
 use self::session::Session;
 use crate::error::ModelError;
 use crate::generation::Generation;
@@ -257,11 +257,10 @@ impl OpenAiGenerator {
     async fn answer(
         &self,
         request: &GenerationRequest,
-        limit: Duration,
+        terms: &Terms<'_>,
         sink: &dyn GenerationSink,
     ) -> Result<Generation, ModelError> {
-        let time = TimeLimit::starting_now(limit);
-        let counted = self.session.count(&request.messages, &time).await?;
+        let counted = self.session.count(&request.messages, terms).await?;
         if counted.tokens > request.input_budget {
             return Err(ModelError::OverBudget {
                 tokens: counted.tokens,
@@ -269,7 +268,7 @@ impl OpenAiGenerator {
             });
         }
         self.session
-            .chat(self.mode, request, counted, &time, sink)
+            .chat(self.mode, request, counted, terms, sink)
             .await
     }
 }
@@ -296,8 +295,8 @@ impl Generator for OpenAiGenerator {
         messages: &'a [Message],
     ) -> BoxFuture<'a, Result<TokenCount, ModelError>> {
         Box::pin(async move {
-            let time = TimeLimit::starting_now(self.deadline);
-            self.session.count(messages, &time).await
+            let terms = Terms::starting_now(self.deadline);
+            self.session.count(messages, &terms).await
         })
     }
 
@@ -312,7 +311,8 @@ impl Generator for OpenAiGenerator {
             futures_util::stream::iter(requests.iter().enumerate()).for_each_concurrent(
                 self.concurrency,
                 move |(place, request)| async move {
-                    let answer = self.answer(request, limit, sink);
+                    let terms = Terms::of(limit, control, place);
+                    let answer = self.answer(request, &terms, sink);
                     let outcome = control.cancel.run_until_cancelled(answer).await;
                     sink.finished(place, outcome.unwrap_or(Err(ModelError::Cancelled)));
                 },

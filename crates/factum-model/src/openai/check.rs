@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::retry::TimeLimit;
+use super::retry::Terms;
 use super::session::Session;
 use super::{ConstraintMode, OpenAiError, OpenAiOptions};
 use crate::constraint::Constraint;
@@ -127,7 +127,7 @@ pub async fn check(options: &OpenAiOptions) -> Result<CheckReport, OpenAiError> 
     };
     options.read()?;
     let session = Session::new(&options, None)?;
-    let time = || TimeLimit::starting_now(options.deadline);
+    let time = || Terms::starting_now(options.deadline);
     let mut report = CheckReport::new(&options);
     let models = session.models(&time()).await;
     report.listed = listed(&models, &options.model);
@@ -239,7 +239,7 @@ fn counts(count: &Result<u32, ModelError>) -> Finding {
 async fn try_mode(
     session: &Session,
     mode: ConstraintMode,
-    time: &TimeLimit,
+    terms: &Terms<'_>,
 ) -> Result<Generation, ModelError> {
     let messages = prompt("Write one short sentence about the sea, as JSON.");
     let constraint = match mode {
@@ -261,7 +261,7 @@ async fn try_mode(
         tokens: 0,
         exact: false,
     };
-    session.chat(mode, &request, counted, time, &Nobody).await
+    session.chat(mode, &request, counted, terms, &Nobody).await
 }
 
 fn conforms(mode: ConstraintMode, text: &str) -> Finding {

@@ -15,7 +15,7 @@ use super::count::{
     tokenize_prompt_body, upper_bound,
 };
 use super::endpoint::Routes;
-use super::retry::{Retry, TimeLimit, Tried};
+use super::retry::{Retry, Terms, Tried};
 use super::stream::{ChatAnswer, ChatFault, ChatStream, parse_chat_body, parse_chat_stream};
 use super::transport::{Fault, Patience, Reply, Transport};
 use super::{ApiKey, ConstraintMode, OpenAiError, OpenAiOptions};
@@ -109,7 +109,7 @@ impl Session {
         mode: ConstraintMode,
         request: &GenerationRequest,
         counted: TokenCount,
-        time: &TimeLimit,
+        terms: &Terms<'_>,
         sink: &dyn GenerationSink,
     ) -> Result<Generation, ModelError> {
         let body = chat_body(&self.model, mode, request)
@@ -118,17 +118,17 @@ impl Session {
         let limit = reply_limit(request.max_new_tokens);
         let tried = self
             .retry
-            .run(time, || self.chat_once(body.clone(), limit, sink))
+            .run(terms, || self.chat_once(body.clone(), limit, sink))
             .await
             .map_err(|error| self.redact(error))?;
-        Ok(self.generation(tried, counted, time))
+        Ok(self.generation(tried, counted, terms))
     }
 
     fn generation(
         &self,
         tried: Tried<ChatAnswer>,
         counted: TokenCount,
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Generation {
         let answer = tried.value;
         let bytes = u32::try_from(answer.text.len()).unwrap_or(u32::MAX);
@@ -143,7 +143,7 @@ impl Session {
             prompt_tokens: answer.prompt_tokens.unwrap_or(counted.tokens),
             new_tokens: answer.new_tokens.unwrap_or(bytes),
             tokens_bounded: answer.new_tokens.is_none() || prompt_is_bounded,
-            seconds: time.elapsed().as_secs_f64(),
+            seconds: terms.elapsed().as_secs_f64(),
             device: None,
             memory_bytes: None,
             system_fingerprint: answer.system_fingerprint.map(|text| self.hide(text)),
@@ -182,12 +182,12 @@ impl Session {
     pub(super) async fn count(
         &self,
         messages: &[Message],
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Result<TokenCount, ModelError> {
         let (tokens, exact) = match &self.counter {
             Counter::Bound => (upper_bound(messages), false),
-            Counter::LlamaCpp => (self.count_by_llama_cpp(messages, time).await?, true),
-            Counter::Vllm => (self.count_by_vllm(messages, time).await?, true),
+            Counter::LlamaCpp => (self.count_by_llama_cpp(messages, terms).await?, true),
+            Counter::Vllm => (self.count_by_vllm(messages, terms).await?, true),
             #[cfg(feature = "tokenizer-file")]
             Counter::File(counter) => {
                 let tokens = counter.count(messages).map_err(ModelError::Engine)?;
@@ -200,7 +200,7 @@ impl Session {
     pub(super) async fn count_by_llama_cpp(
         &self,
         messages: &[Message],
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Result<u32, ModelError> {
         let body = template_body(messages);
         let limit = prompt_limit(messages);
@@ -209,7 +209,7 @@ impl Session {
                 &self.routes.apply_template,
                 &body,
                 limit,
-                time,
+                terms,
                 read_template,
             )
             .await
@@ -222,23 +222,23 @@ impl Session {
                 other => other,
             })?;
         let body = tokenize_prompt_body(&prompt);
-        self.ask(&self.routes.tokenize, &body, limit, time, read_count)
+        self.ask(&self.routes.tokenize, &body, limit, terms, read_count)
             .await
     }
 
     pub(super) async fn count_by_vllm(
         &self,
         messages: &[Message],
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Result<u32, ModelError> {
         let body = tokenize_messages_body(&self.model, messages);
         let limit = prompt_limit(messages);
-        self.ask(&self.routes.tokenize, &body, limit, time, read_count)
+        self.ask(&self.routes.tokenize, &body, limit, terms, read_count)
             .await
     }
 
     /// The names of the server's models.
-    pub(super) async fn models(&self, time: &TimeLimit) -> Result<Vec<String>, ModelError> {
+    pub(super) async fn models(&self, terms: &Terms<'_>) -> Result<Vec<String>, ModelError> {
         let attempt = || async {
             let mut reply = self
                 .transport
@@ -246,7 +246,7 @@ impl Session {
                 .await?;
             read_models(&reply.whole().await?)
         };
-        let tried = self.retry.run(time, attempt).await;
+        let tried = self.retry.run(terms, attempt).await;
         let names = tried.map_err(|error| self.redact(error))?.value;
         Ok(names.into_iter().map(|name| self.hide(name)).collect())
     }
@@ -256,7 +256,7 @@ impl Session {
         uri: &Uri,
         body: &Value,
         limit: u64,
-        time: &TimeLimit,
+        terms: &Terms<'_>,
         read: fn(&[u8]) -> Result<T, Fault>,
     ) -> Result<T, ModelError> {
         let body = Bytes::from(body.to_string());
@@ -267,7 +267,7 @@ impl Session {
                 .await?;
             read(&reply.whole().await?)
         };
-        let tried = self.retry.run(time, attempt).await;
+        let tried = self.retry.run(terms, attempt).await;
         tried
             .map(|tried| tried.value)
             .map_err(|error| self.redact(error))
