@@ -18,7 +18,7 @@ use super::endpoint::Routes;
 use super::retry::{Retry, Terms, Tried};
 use super::stream::{ChatAnswer, ChatFault, ChatStream, parse_chat_body, parse_chat_stream};
 use super::transport::{Fault, Patience, Reply, Transport};
-use super::{ApiKey, ConstraintMode, OpenAiError, OpenAiOptions};
+use super::{ApiKey, ConstraintMode, LimitField, OpenAiError, OpenAiOptions};
 use crate::error::ModelError;
 use crate::generation::{Generation, StopReason};
 use crate::generator::{GenerationSink, TokenCount};
@@ -40,6 +40,7 @@ pub(super) struct Session {
     routes: Routes,
     retry: Retry,
     model: String,
+    limit: LimitField,
     key: Option<ApiKey>,
     counter: Counter,
 }
@@ -84,13 +85,15 @@ impl Session {
         options: &OpenAiOptions,
         tokenizer: Option<&[u8]>,
     ) -> Result<Self, OpenAiError> {
-        let authorization = options.key.as_ref().map(ApiKey::header).transpose()?;
+        let own = options.key_header.as_deref();
+        let key = options.key.as_ref().map(|key| key.header(own));
+        let key = key.transpose()?;
         let patience = Patience {
             connect: options.connect,
             silence: options.silence,
         };
         Ok(Self {
-            transport: Transport::new(options.url.is_https(), authorization, patience)
+            transport: Transport::new(options.url.is_https(), key, patience)
                 .map_err(|error| OpenAiError::Roots(error.to_string()))?,
             routes: Routes::new(&options.url, options.api_version.as_deref())?,
             retry: Retry {
@@ -98,9 +101,15 @@ impl Session {
                 first_wait: options.first_wait,
             },
             model: options.model.clone(),
+            limit: options.limit,
             key: options.key.clone(),
             counter: Counter::new(&options.tokens, tokenizer)?,
         })
+    }
+
+    /// The same, with the most new tokens called otherwise.
+    pub(super) fn with_limit(self, limit: LimitField) -> Self {
+        Self { limit, ..self }
     }
 
     /// One generation.
@@ -112,7 +121,7 @@ impl Session {
         terms: &Terms<'_>,
         sink: &dyn GenerationSink,
     ) -> Result<Generation, ModelError> {
-        let body = chat_body(&self.model, mode, request)
+        let body = chat_body(&self.model, mode, self.limit, request)
             .map_err(|error| ModelError::BadConstraint(error.to_string()))?;
         let body = Bytes::from(body);
         let limit = reply_limit(request.max_new_tokens);
