@@ -7,30 +7,27 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
 
 use factum_base::NodeKey;
 use factum_casefile::profile::{ChildOrder, Decoding, ModelSettings, Reductions, Reuse, WhenEmpty};
 use factum_casefile::support::check_support;
 use factum_casefile::{Claim, NodeResult, NodeStatus};
 use factum_graph::{Entry, LeafEntry};
-use factum_model::{
-    Control, Generation, GenerationRequest, GenerationSink, ModelError, RecordedGeneration,
-};
+use factum_model::{Control, Gate, Generation, GenerationRequest, ModelError, RecordedGeneration};
 use factum_store::{StoreError, StoredGeneration, Tx};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 
 use crate::answer::read_answer;
-use crate::build::{BuildReport, Counts, Job, Run, Todo, Watcher, cached};
+use crate::build::{Counts, Followed, Job, Run, Watcher, cached};
 use crate::error::EngineError;
 use crate::extract::{keep, reduce, status_over};
+use crate::keeping::{Asked, Incoming, Keeping, Sink};
 use crate::planning::fetch;
 use crate::prompting::{Catalogue, cited, handed_on, leaf_request, passages, reduction_request};
+use crate::todo::Todo;
 use crate::transformation::{Model, model_settings};
 
-/// How often a build looks whether it should stop.
-const LOOK: Duration = Duration::from_millis(50);
 /// Leaves whose texts are in memory at once, and nodes planned together.
 const WAVE: usize = 256;
 
@@ -43,9 +40,9 @@ enum Ready {
 }
 
 /// What a model is asked for a node.
-struct Question {
-    key: NodeKey,
-    request: GenerationRequest,
+pub(crate) struct Question {
+    pub(crate) key: NodeKey,
+    pub(crate) request: GenerationRequest,
     catalogue: Catalogue,
     /// The node's status if its answer is valid.
     status: NodeStatus,
@@ -53,44 +50,31 @@ struct Question {
 
 /// What a build by model has come to so far.
 #[derive(Default)]
-struct Progress {
-    results: HashMap<NodeKey, Arc<NodeResult>>,
-    lost: HashSet<NodeKey>,
-    first_error: Option<ModelError>,
-    work: Counts,
-    done: u64,
-}
-
-/// Hands answers from the model's side to the store's.
-struct Sink {
-    finished: UnboundedSender<(usize, Result<Generation, ModelError>)>,
-    tokens: Arc<AtomicU64>,
-}
-
-impl GenerationSink for Sink {
-    fn finished(&self, request: usize, outcome: Result<Generation, ModelError>) {
-        // Nobody listens any more only where the build has failed already.
-        let _ = self.finished.send((request, outcome));
-    }
-
-    fn tokens(&self, new: u64) {
-        self.tokens.fetch_add(new, Ordering::Relaxed);
-    }
+pub(crate) struct Progress {
+    pub(crate) results: HashMap<NodeKey, Arc<NodeResult>>,
+    pub(crate) lost: HashSet<NodeKey>,
+    pub(crate) first_error: Option<ModelError>,
+    pub(crate) work: Counts,
+    pub(crate) done: u64,
+    /// The latest event that was looked at.
+    pub(crate) seen: u64,
 }
 
 impl Job<'_> {
-    /// Makes all nodes of `todo` that can be made. `None` where documents were hidden meanwhile, so that
-    /// the plan is not to be followed any further.
+    /// Makes all nodes of `todo` that can be made.
     pub(crate) async fn by_model(
         mut self,
         todo: &[Todo],
         model: &Model,
         watcher: &dyn Watcher,
-    ) -> Result<Option<BuildReport>, EngineError> {
+    ) -> Result<Followed, EngineError> {
         let mut tx = self.workspace.repository.write().await?;
         let run = self.open_run(&mut tx).await?;
         tx.commit().await?;
-        let mut progress = Progress::default();
+        let mut progress = Progress {
+            seen: self.permitted.case.last_event,
+            ..Progress::default()
+        };
         let all = todo.len() as u64;
         for wave in self.waves(todo)? {
             for group in wave.chunks(WAVE) {
@@ -98,14 +82,18 @@ impl Job<'_> {
                     return Err(EngineError::Interrupted);
                 }
                 let Some(questions) = self.read_group(group, &run, &mut progress).await? else {
-                    return Ok(None);
+                    return Ok(progress.overtaken());
                 };
                 let questions = self
                     .answer_from_store(questions, &run, &mut progress)
                     .await?;
                 watcher.progress(progress.done, all);
-                self.ask(questions, model, &run, &mut progress, (watcher, all))
+                let asked = self
+                    .ask(questions, model, &run, &mut progress, (watcher, all))
                     .await?;
+                if asked == Asked::Overtaken {
+                    return Ok(progress.overtaken());
+                }
             }
         }
         if let Some(first) = progress.first_error {
@@ -119,7 +107,7 @@ impl Job<'_> {
         let mut tx = self.workspace.repository.write().await?;
         let report = self.close_run(&mut tx, run, progress.work).await?;
         tx.commit().await?;
-        Ok(Some(report))
+        Ok(Followed::Through(Box::new(report)))
     }
 
     /// The nodes to make by height: each wave rests on earlier ones only.
@@ -154,8 +142,7 @@ impl Job<'_> {
         progress: &mut Progress,
     ) -> Result<Option<Vec<Question>>, EngineError> {
         let mut tx = self.workspace.repository.read().await?;
-        let leaves = group.iter().filter_map(|one| one.leaf());
-        if !self.still_eligible(&mut tx, leaves).await? {
+        if self.is_overtaken(&mut tx, &mut progress.seen).await? {
             return Ok(None);
         }
         let mut made = Vec::new();
@@ -320,9 +307,9 @@ impl Job<'_> {
         run: &Run,
         progress: &mut Progress,
         (watcher, all): (&dyn Watcher, u64),
-    ) -> Result<(), EngineError> {
+    ) -> Result<Asked, EngineError> {
         if questions.is_empty() {
-            return Ok(());
+            return Ok(Asked::Through);
         }
         let engine = model
             .engine
@@ -337,8 +324,12 @@ impl Job<'_> {
             .iter()
             .map(|places| questions[places[0]].0.request.clone())
             .collect();
-        let control = Control::default();
-        let (sender, receiver) = unbounded_channel();
+        let (gate, knocks) = Gate::new();
+        let control = Control {
+            gate: Some(gate),
+            ..Control::default()
+        };
+        let (sender, answers) = unbounded_channel();
         let tokens = Arc::new(AtomicU64::new(0));
         let sink = Sink {
             finished: sender,
@@ -361,12 +352,12 @@ impl Job<'_> {
             // Closes the channel, so that keeping ends.
             drop(sink);
         };
-        let ((), kept) = tokio::join!(asking, keeping.all(receiver, progress));
+        let ((), kept) = tokio::join!(asking, keeping.all(Incoming { answers, knocks }, progress));
         kept
     }
 
     /// A node's result from an answer.
-    fn read(
+    pub(crate) fn read(
         &self,
         settings: &ModelSettings,
         question: &Question,
@@ -419,7 +410,7 @@ impl Job<'_> {
         result
     }
 
-    async fn keep_results(
+    pub(crate) async fn keep_results(
         &self,
         tx: &mut Tx,
         made: &[(NodeKey, Arc<NodeResult>)],
@@ -433,6 +424,14 @@ impl Job<'_> {
         progress.done += made.len() as u64;
         progress.results.extend(made.iter().cloned());
         Ok(())
+    }
+}
+
+impl Progress {
+    fn overtaken(&self) -> Followed {
+        Followed::Overtaken {
+            kept: self.work.recomputed > 0,
+        }
     }
 }
 
@@ -456,129 +455,4 @@ fn read_record(stored: &StoredGeneration) -> Result<RecordedGeneration, StoreErr
     serde_json::from_str(&stored.body).map_err(|error| {
         StoreError::Damaged(format!("the generation of run {}: {error}", stored.run_no))
     })
-}
-
-/// The side that keeps answers while the model makes more.
-struct Keeping<'a> {
-    job: &'a Job<'a>,
-    model: &'a Model,
-    run: &'a Run,
-    settings: &'a ModelSettings,
-    questions: &'a [(Question, [u8; 32])],
-    /// For each request, the questions that it answers.
-    asked: &'a [Vec<usize>],
-    tokens: &'a AtomicU64,
-    control: &'a Control,
-    watcher: &'a dyn Watcher,
-    all: u64,
-}
-
-impl Keeping<'_> {
-    async fn all(
-        &self,
-        mut answers: UnboundedReceiver<(usize, Result<Generation, ModelError>)>,
-        progress: &mut Progress,
-    ) -> Result<(), EngineError> {
-        let mut look = tokio::time::interval(LOOK);
-        let mut outcome = Ok(());
-        loop {
-            tokio::select! {
-                answer = answers.recv() => {
-                    let Some((request, answer)) = answer else { break };
-                    // After a failure of the store the rest is only waited for.
-                    if outcome.is_ok() {
-                        outcome = self.one(request, answer, progress).await;
-                        if outcome.is_err() {
-                            self.control.cancel.cancel();
-                        }
-                    }
-                }
-                _ = look.tick() => {
-                    self.watcher.tokens(self.tokens.swap(0, Ordering::Relaxed));
-                    if self.watcher.stop() {
-                        self.control.cancel.cancel();
-                    }
-                }
-            }
-        }
-        self.watcher.tokens(self.tokens.swap(0, Ordering::Relaxed));
-        outcome?;
-        if self.control.cancel.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
-        Ok(())
-    }
-
-    async fn one(
-        &self,
-        request: usize,
-        answer: Result<Generation, ModelError>,
-        progress: &mut Progress,
-    ) -> Result<(), EngineError> {
-        let places = self.asked.get(request).map_or(&[][..], Vec::as_slice);
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(ModelError::Cancelled) if self.control.cancel.is_cancelled() => return Ok(()),
-            Err(refused @ ModelError::OverBudget { .. }) => {
-                return self.refused(places, &refused, progress).await;
-            }
-            Err(error) => {
-                let lost = places.iter().map(|&place| self.questions[place].0.key);
-                progress.lost.extend(lost);
-                progress.work.model_calls += 1;
-                progress.first_error.get_or_insert(error);
-                return Ok(());
-            }
-        };
-        progress.work.model_calls += 1;
-        progress.work.generations_reused += places.len().saturating_sub(1) as u64;
-        progress.work.new_tokens += u64::from(answer.new_tokens);
-        let mut made = Vec::with_capacity(places.len());
-        let mut record = None;
-        for &place in places {
-            let (question, digest) = &self.questions[place];
-            let result = self.job.read(self.settings, question, &answer, *digest);
-            made.push((question.key, Arc::new(result)));
-            record.get_or_insert_with(|| (question.request.clone(), *digest));
-        }
-        let Some((request, input)) = record else {
-            return Ok(());
-        };
-        let record = RecordedGeneration::new(&self.model.identity, request, answer);
-        let generation = StoredGeneration {
-            input,
-            run_no: self.run.number,
-            body: serde_json::to_string(&record)?,
-        };
-        let mut tx = self.job.workspace.repository.write().await?;
-        tx.put_generation(self.run.scope.unwrap_or(0), &generation)
-            .await?;
-        self.job
-            .keep_results(&mut tx, &made, self.run, progress)
-            .await?;
-        tx.commit().await?;
-        self.watcher.progress(progress.done, self.all);
-        Ok(())
-    }
-
-    /// Input that is too long was not sent: the node is INVALID, and that is how it stays.
-    async fn refused(
-        &self,
-        places: &[usize],
-        why: &ModelError,
-        progress: &mut Progress,
-    ) -> Result<(), EngineError> {
-        let mut result = NodeResult::empty(NodeStatus::Invalid);
-        result.diagnostic = Some(why.to_string());
-        let result = Arc::new(result);
-        let made: Vec<_> = places
-            .iter()
-            .map(|&place| (self.questions[place].0.key, Arc::clone(&result)))
-            .collect();
-        let mut tx = self.job.workspace.repository.write().await?;
-        self.job
-            .keep_results(&mut tx, &made, self.run, progress)
-            .await?;
-        Ok(tx.commit().await?)
-    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use factum_base::{CaseId, CodePointIndex, NodeKey, PrincipalId, TextDigest};
 use factum_casefile::profile::ChildOrder;
 use factum_casefile::{NodeResult, NodeStatus, Profile};
-use factum_graph::difference::{Difference, NodeInOne};
+use factum_graph::difference::Difference;
 use factum_graph::{Entry, LeafEntry, PageCache, SpecContext};
 use factum_model::ModelIdentity;
 use factum_store::{Built, Head, NewRun, StoreError, Tx};
@@ -22,6 +22,7 @@ use crate::extract::{LeafInput, extract_leaf, reduce};
 use crate::permission::{Permitted, permitted};
 use crate::planning::{CurrentTree, PlanFor, fetch, segment_rule};
 use crate::serve::{Decision, decide};
+use crate::todo::{Todo, leaves_of, missing, missing_of};
 use crate::transformation::Generator;
 use crate::why::tree_difference;
 use crate::workspace::Workspace;
@@ -34,15 +35,15 @@ pub use crate::build_report::{
 const GROUP: usize = 256;
 /// Invalidated nodes named in a run's record; above that only their count is kept.
 const MOST_NAMED: usize = 1_000;
-/// How often a build starts again since documents were hidden while it ran.
+/// How often in a row a build starts again, with nothing kept, since documents were hidden while it ran.
 const MOST_RESTARTS: u32 = 5;
 
 /// A build that knows what it has to make.
 pub(crate) struct Job<'w> {
     pub(crate) workspace: &'w Workspace,
-    principal: &'w PrincipalId,
+    pub(crate) principal: &'w PrincipalId,
     pub(crate) options: BuildOptions,
-    permitted: Permitted,
+    pub(crate) permitted: Permitted,
     pub(crate) profile: Arc<Profile>,
     context: Arc<SpecContext>,
     pub(crate) tree: CurrentTree,
@@ -55,6 +56,17 @@ pub(crate) struct Job<'w> {
     context_known: bool,
     plan_seconds: f64,
     begun: std::time::Instant,
+}
+
+/// How following a plan ended.
+pub(crate) enum Followed {
+    /// All is made.
+    Through(Box<BuildReport>),
+    /// Documents were hidden meanwhile, so the plan is not to be followed any further.
+    Overtaken {
+        /// The next plan finds something made.
+        kept: bool,
+    },
 }
 
 /// A run as recorded.
@@ -83,30 +95,32 @@ impl Workspace {
         options: BuildOptions,
         watcher: &dyn Watcher,
     ) -> Result<BuildReport, EngineError> {
-        for _ in 0..MOST_RESTARTS {
+        let mut in_vain = 0;
+        while in_vain < MOST_RESTARTS {
             let mut tx = self.repository.read().await?;
             let mut job = self
                 .prepare(&mut tx, case_id, principal, options.clone())
                 .await?;
             let todo = std::mem::take(&mut job.todo);
             watcher.progress(0, todo.len() as u64);
-            let report = if let Generator::Model(model) = &options.generator {
+            let followed = if let Generator::Model(model) = &options.generator {
                 tx.close().await?;
-                match job.by_model(&todo, model, watcher).await? {
-                    Some(report) => report,
-                    None => continue,
-                }
+                job.by_model(&todo, model, watcher).await?
             } else if todo.len() <= GROUP {
-                job.at_once(tx, &todo).await?
+                Followed::Through(Box::new(job.at_once(tx, &todo).await?))
             } else {
                 tx.close().await?;
-                match job.group_by_group(&todo, watcher).await? {
-                    Some(report) => report,
-                    None => continue,
-                }
+                job.group_by_group(&todo, watcher).await?
             };
-            watcher.progress(todo.len() as u64, todo.len() as u64);
-            return Ok(report);
+            match followed {
+                Followed::Through(report) => {
+                    watcher.progress(todo.len() as u64, todo.len() as u64);
+                    return Ok(*report);
+                }
+                // What a full build made is of no use to another.
+                Followed::Overtaken { kept } if kept && !options.full => in_vain = 0,
+                Followed::Overtaken { .. } => in_vain += 1,
+            }
         }
         Err(EngineError::Overtaken(MOST_RESTARTS))
     }
@@ -218,110 +232,6 @@ async fn describe(
     Ok(previous.is_some().then_some(found))
 }
 
-/// The nodes without a result among those that the tree built last does not have: all of that one's have
-/// theirs, so no other needs to be asked for.
-async fn missing_of(
-    tx: &mut Tx,
-    case_no: i64,
-    tree: &CurrentTree,
-    found: &Difference,
-) -> Result<Vec<Todo>, EngineError> {
-    let keys: Vec<NodeKey> = found.new.iter().map(|node| node.key).collect();
-    let known = tx.results_known(case_no, &keys, None).await?;
-    let new: HashMap<NodeKey, &NodeInOne> = found
-        .new
-        .iter()
-        .filter(|node| !known.contains_key(&node.key))
-        .map(|node| (node.key, node))
-        .collect();
-    let mut todo = Vec::with_capacity(new.len());
-    let mut open = vec![(tree.root, false)];
-    while let Some((key, below_done)) = open.pop() {
-        let Some(node) = new.get(&key) else { continue };
-        if let Some(leaf) = &node.leaf {
-            todo.push(Todo::Leaf(leaf.clone()));
-        } else if below_done {
-            todo.push(Todo::Reduction(key));
-        } else {
-            open.push((key, true));
-            let page = cached(&tree.cache, key)?;
-            open.extend(page.entries.iter().rev().map(|entry| (entry.key(), false)));
-        }
-    }
-    Ok(todo)
-}
-
-/// The nodes without a result, children before parents and neighbours together. A full build has its
-/// own scope, so none of its nodes has one.
-async fn missing(
-    tx: &mut Tx,
-    case_no: i64,
-    tree: &mut CurrentTree,
-    full: bool,
-) -> Result<Vec<Todo>, EngineError> {
-    let fresh = full || !tx.has_results(case_no).await?;
-    let mut todo = Vec::new();
-    if !fresh
-        && !tx
-            .results_known(case_no, &[tree.root], None)
-            .await?
-            .is_empty()
-    {
-        return Ok(todo);
-    }
-    // Depth first; a node is pushed to `todo` when all below it are.
-    let mut open = vec![(tree.root, false)];
-    while let Some((key, below_done)) = open.pop() {
-        if below_done {
-            todo.push(Todo::Reduction(key));
-            continue;
-        }
-        open.push((key, true));
-        fetch(tx, case_no, &mut tree.cache, key).await?;
-        let page = cached(&tree.cache, key)?;
-        let keys: Vec<NodeKey> = page.entries.iter().map(Entry::key).collect();
-        let known = if fresh {
-            HashMap::new()
-        } else {
-            tx.results_known(case_no, &keys, None).await?
-        };
-        for entry in page
-            .entries
-            .iter()
-            .rev()
-            .filter(|entry| !known.contains_key(&entry.key()))
-        {
-            match entry {
-                Entry::Node(node) => open.push((node.key, false)),
-                Entry::Leaf(leaf) => todo.push(Todo::Leaf((**leaf).clone())),
-            }
-        }
-    }
-    Ok(todo)
-}
-
-/// A node to make.
-pub(crate) enum Todo {
-    Leaf(LeafEntry),
-    Reduction(NodeKey),
-}
-
-impl Todo {
-    pub(crate) fn key(&self) -> NodeKey {
-        match self {
-            Self::Leaf(leaf) => leaf.key,
-            Self::Reduction(key) => *key,
-        }
-    }
-
-    pub(crate) fn leaf(&self) -> Option<&LeafEntry> {
-        match self {
-            Self::Leaf(leaf) => Some(leaf),
-            Self::Reduction(_) => None,
-        }
-    }
-}
-
 impl Job<'_> {
     pub(crate) fn model_identity(&self) -> Option<&ModelIdentity> {
         match &self.options.generator {
@@ -359,26 +269,26 @@ impl Job<'_> {
         Ok(report)
     }
 
-    /// A large build: results are committed group by group. `None` where documents were hidden
-    /// meanwhile, so that the plan is not to be followed any further.
+    /// A large build: results are committed group by group.
     async fn group_by_group(
         mut self,
         todo: &[Todo],
         watcher: &dyn Watcher,
-    ) -> Result<Option<BuildReport>, EngineError> {
+    ) -> Result<Followed, EngineError> {
         let all = todo.len() as u64;
         let mut tx = self.workspace.repository.write().await?;
         let run = self.open_run(&mut tx).await?;
         tx.commit().await?;
         let mut pending = Pending::new();
         let (mut done, mut new) = (0, 0);
+        let mut seen = self.permitted.case.last_event;
         for group in todo.chunks(GROUP) {
             if watcher.stop() {
                 return Err(EngineError::Interrupted);
             }
             let mut tx = self.workspace.repository.read().await?;
-            if !self.still_eligible(&mut tx, leaves_of(group)).await? {
-                return Ok(None);
+            if self.is_overtaken(&mut tx, &mut seen).await? {
+                return Ok(Followed::Overtaken { kept: new > 0 });
             }
             let made = self.make_leaves(&mut tx, group).await?;
             let made = self
@@ -402,7 +312,7 @@ impl Job<'_> {
         };
         let report = self.close_run(&mut tx, run, work).await?;
         tx.commit().await?;
-        Ok(Some(report))
+        Ok(Followed::Through(Box::new(report)))
     }
 
     /// Keeps the plan and records that the run has begun.
@@ -551,37 +461,6 @@ impl Job<'_> {
             .collect()
     }
 
-    /// The text of a document that was withdrawn or revoked since the plan must go nowhere.
-    pub(crate) async fn still_eligible<'l>(
-        &self,
-        tx: &mut Tx,
-        leaves: impl Iterator<Item = &'l LeafEntry>,
-    ) -> Result<bool, EngineError> {
-        let planned = &self.permitted.case;
-        let now = tx.case_by_no(planned.case_no).await?;
-        if now
-            .as_ref()
-            .is_none_or(|now| now.last_event == planned.last_event)
-        {
-            return Ok(now.is_some());
-        }
-        let permitted = permitted(tx, &planned.case_id, self.principal).await?;
-        let wanted: BTreeSet<_> = leaves
-            .filter(|leaf| leaf.segment.is_some())
-            .map(|leaf| &leaf.state.doc_id)
-            .collect();
-        let wanted: Vec<_> = wanted.into_iter().collect();
-        let found = tx
-            .principal_documents_of(
-                planned.case_no,
-                self.principal.as_str(),
-                permitted.access.case,
-                &wanted,
-            )
-            .await?;
-        Ok(found.len() == wanted.len() && found.iter().all(|document| document.state.eligible))
-    }
-
     async fn make_reductions(
         &mut self,
         tx: &mut Tx,
@@ -646,10 +525,6 @@ impl Job<'_> {
         }
         Ok(result)
     }
-}
-
-fn leaves_of(group: &[Todo]) -> impl Iterator<Item = &LeafEntry> {
-    group.iter().filter_map(Todo::leaf)
 }
 
 pub(crate) fn cached(

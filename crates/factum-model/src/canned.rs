@@ -296,7 +296,7 @@ impl Generator for CannedGenerator {
         sink: &'a dyn GenerationSink,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            answer_in_turn(requests, control, sink, |request| self.answer(request));
+            answer_in_turn(requests, control, sink, |request| self.answer(request)).await;
         })
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ModelError;
+use crate::gate::Gate;
 use crate::generation::Generation;
 use crate::identity::ModelIdentity;
 use crate::request::{GenerationRequest, Message};
@@ -36,7 +37,8 @@ pub trait Generator: Send + Sync + Debug {
     /// change an answer, unless the identity says that it does.
     ///
     /// A cancelled call ends soon: requests that were not finished are handed over as
-    /// [`ModelError::Cancelled`].
+    /// [`ModelError::Cancelled`]. So are those that [`Control::admits`] does not admit; it is asked before
+    /// anything of a request is read or sent.
     fn generate<'a>(
         &'a self,
         requests: &'a [GenerationRequest],
@@ -57,17 +59,17 @@ pub trait GenerationSink: Send + Sync {
 }
 
 /// Answers requests one after another, by a generator that has its answers at hand.
-pub(crate) fn answer_in_turn(
+pub(crate) async fn answer_in_turn(
     requests: &[GenerationRequest],
     control: &Control,
     sink: &dyn GenerationSink,
-    answer: impl Fn(&GenerationRequest) -> Result<Generation, ModelError>,
+    answer: impl Fn(&GenerationRequest) -> Result<Generation, ModelError> + Sync,
 ) {
     for (place, request) in requests.iter().enumerate() {
-        let outcome = if control.cancel.is_cancelled() {
-            Err(ModelError::Cancelled)
-        } else {
+        let outcome = if control.admits(place).await {
             answer(request)
+        } else {
+            Err(ModelError::Cancelled)
         };
         sink.finished(place, outcome);
     }
@@ -80,6 +82,8 @@ pub struct Control {
     pub cancel: CancellationToken,
     /// Longest time for one request, all its retries included. None: the generator's own limit.
     pub deadline: Option<Duration>,
+    /// Where leave is asked for before a request is begun. None: all may begin.
+    pub gate: Option<Gate>,
 }
 
 /// A length in tokens.

@@ -7,6 +7,7 @@
 pub mod canned;
 pub mod constraint;
 pub mod error;
+pub mod gate;
 pub mod generation;
 pub mod generator;
 pub mod grounded;
@@ -23,6 +24,7 @@ pub mod weights;
 
 pub use constraint::{Constraint, FieldShape, FieldValue, GroundedSchema, Source};
 pub use error::ModelError;
+pub use gate::{Gate, Knock, Knocks};
 pub use generation::{Generation, StopReason};
 pub use generator::{
     BoxFuture, Capabilities, ConstraintKind, Control, GenerationSink, Generator, TokenCount,

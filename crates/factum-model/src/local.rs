@@ -176,8 +176,7 @@ impl LocalGenerator {
         let (events, mut inbox) = unbounded_channel();
         let job = Job {
             requests: requests.to_vec(),
-            cancel: control.cancel.clone(),
-            deadline: control.deadline,
+            control: control.clone(),
             traced,
             events,
         };

@@ -30,7 +30,7 @@ pub use count::TokenCounting;
 pub use endpoint::{BaseUrl, UrlError};
 pub use key::{ApiKey, KeyError};
 
-use self::retry::TimeLimit;
+use self::retry::Terms;
 use self::session::Session;
 use crate::error::ModelError;
 use crate::generation::Generation;
@@ -63,6 +63,27 @@ impl ConstraintMode {
     }
 }
 
+/// What the most new tokens are called. Part of the identity where it is not the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitField {
+    /// `max_tokens`: understood by nearly all servers.
+    #[default]
+    MaxTokens,
+    /// `max_completion_tokens`: newer hosted models refuse the other.
+    MaxCompletionTokens,
+}
+
+impl LimitField {
+    /// Its name in requests, configuration and identity.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+}
+
 /// A server, a model on it, and how it is asked.
 #[derive(Debug, Clone)]
 pub struct OpenAiOptions {
@@ -74,10 +95,14 @@ pub struct OpenAiOptions {
     pub api_version: Option<String>,
     /// How constraints are sent.
     pub mode: ConstraintMode,
+    /// How the most new tokens are sent.
+    pub limit: LimitField,
     /// How prompts are counted.
     pub tokens: TokenCounting,
     /// Sent as a bearer token. Not part of the identity.
     pub key: Option<ApiKey>,
+    /// Sends the key alone in a header of this name instead, such as `api-key`. Not part of the identity.
+    pub key_header: Option<String>,
     /// Requests under way at the same time, those that wait to be tried again included.
     pub concurrency: usize,
     /// Longest time for one request, all its attempts and waits included, where the caller names none.
@@ -100,8 +125,10 @@ impl OpenAiOptions {
             model: model.into(),
             api_version: None,
             mode: ConstraintMode::JsonSchema,
+            limit: LimitField::default(),
             tokens: TokenCounting::Bound,
             key: None,
+            key_header: None,
             concurrency: 8,
             deadline: Duration::from_mins(10),
             retries: 4,
@@ -150,6 +177,10 @@ struct Checked {
 
 impl Checked {
     fn identity(&self, options: &OpenAiOptions) -> Result<ModelIdentity, OpenAiError> {
+        let mut settings = json!({"temperature": 0, "seed": 0, "n": 1, "stream": true});
+        if options.limit != LimitField::default() {
+            settings["limit_field"] = options.limit.word().into();
+        }
         let identity = ModelIdentity::new(json!({
             "kind": "openai",
             "url": options.url.as_str(),
@@ -157,7 +188,7 @@ impl Checked {
             "api_version": options.api_version,
             "constraint_mode": options.mode.word(),
             "protocol": body::PROTOCOL,
-            "settings": {"temperature": 0, "seed": 0, "n": 1, "stream": true},
+            "settings": settings,
             "token_counting": self.counting(&options.tokens),
         }));
         match identity.canonical() {
@@ -210,6 +241,9 @@ pub enum OpenAiError {
     /// The API version has characters other than letters, digits, `-`, `.` and `_`.
     #[error("an API version has only letters, digits, '-', '.' and '_'")]
     ApiVersion,
+    /// The key can't be sent in a header of this name.
+    #[error("the key can't be sent in a header {0:?}")]
+    KeyHeader(String),
     /// The system's certificates can't be read.
     #[error("the system's certificates can't be read: {0}")]
     Roots(String),
@@ -257,11 +291,10 @@ impl OpenAiGenerator {
     async fn answer(
         &self,
         request: &GenerationRequest,
-        limit: Duration,
+        terms: &Terms<'_>,
         sink: &dyn GenerationSink,
     ) -> Result<Generation, ModelError> {
-        let time = TimeLimit::starting_now(limit);
-        let counted = self.session.count(&request.messages, &time).await?;
+        let counted = self.session.count(&request.messages, terms).await?;
         if counted.tokens > request.input_budget {
             return Err(ModelError::OverBudget {
                 tokens: counted.tokens,
@@ -269,7 +302,7 @@ impl OpenAiGenerator {
             });
         }
         self.session
-            .chat(self.mode, request, counted, &time, sink)
+            .chat(self.mode, request, counted, terms, sink)
             .await
     }
 }
@@ -296,8 +329,8 @@ impl Generator for OpenAiGenerator {
         messages: &'a [Message],
     ) -> BoxFuture<'a, Result<TokenCount, ModelError>> {
         Box::pin(async move {
-            let time = TimeLimit::starting_now(self.deadline);
-            self.session.count(messages, &time).await
+            let terms = Terms::starting_now(self.deadline);
+            self.session.count(messages, &terms).await
         })
     }
 
@@ -312,7 +345,8 @@ impl Generator for OpenAiGenerator {
             futures_util::stream::iter(requests.iter().enumerate()).for_each_concurrent(
                 self.concurrency,
                 move |(place, request)| async move {
-                    let answer = self.answer(request, limit, sink);
+                    let terms = Terms::of(limit, control, place);
+                    let answer = self.answer(request, &terms, sink);
                     let outcome = control.cancel.run_until_cancelled(answer).await;
                     sink.finished(place, outcome.unwrap_or(Err(ModelError::Cancelled)));
                 },

@@ -24,7 +24,7 @@ pub(crate) use digests::write_atomically;
 pub use digests::{DigestedFile, FileBytes, FileDigest, Stamp, digest_file};
 pub use error::{BadCatalogue, PinError};
 pub use folder::{NoHome, models_folder};
-pub use prepare::{ConvertedFrom, PrepareError, PreparedModel};
+pub use prepare::{ConvertedFrom, KnownModel, PrepareError, PreparedModel};
 pub use pull::{PullProgress, PullTools, Pulled};
 pub use record::{Record, RecordedFile};
 pub use registry::{ListedModel, Registry, ResolvedModel, State};

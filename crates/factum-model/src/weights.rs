@@ -25,7 +25,7 @@ mod tokenizer;
 
 pub use check::{check_gguf_header, check_model};
 pub use config::{Family, ModelConfig};
-pub use convert::{CONVERTER_VERSION, ConvertError, ConvertedModel, convert};
+pub use convert::{CONVERTER_VERSION, ConvertError, ConvertedModel, convert, converted};
 pub use report::{
     CheckError, CheckFacts, CheckReport, Finding, TemplateDigest, TemplateText, TokenizerData,
     TokenizerDigest,

@@ -3,24 +3,29 @@
 //! A [`Shelf`] says what a name stands for without loading anything, which is all that showing a summary
 //! needs; [`Shelf::load`] loads it for a build.
 
+mod identities;
 #[cfg(all(feature = "local", unix))]
 pub(crate) mod patience;
 mod settings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use factum_engine::transformation::{Generator, ModelShelf};
 use factum_model::ModelIdentity;
 use factum_model::canned::CannedGenerator;
 use factum_model::local_identity::{LocalOptions, ModelFiles, local_identity};
 use factum_model::openai::{OpenAiGenerator, OpenAiOptions};
-use factum_model::pins::{Format, PinError, PrepareError, Registry, models_folder};
+use factum_model::pins::{
+    ConvertedFrom, FileDigest, Format, PinError, PrepareError, Registry, models_folder,
+};
 use factum_model::replay::ReplayGenerator;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::BadInput;
+use identities::Identities;
 use settings::Settings;
 pub(crate) use settings::suggestion;
 
@@ -100,13 +105,15 @@ fn looks_like_path(model: &str) -> bool {
 /// Where models and their settings are found.
 pub(crate) struct Shelf {
     folder: PathBuf,
+    identities: Identities,
 }
 
 impl Shelf {
     /// The shelf of the user's data folder.
     pub(crate) fn open() -> Result<Self, BadInput> {
         let folder = models_folder(|name| std::env::var_os(name)).map_err(BadInput::of)?;
-        Ok(Self { folder })
+        let identities = Identities::of(&folder);
+        Ok(Self { folder, identities })
     }
 
     pub(crate) fn registry(&self) -> Result<Registry, BadInput> {
@@ -153,27 +160,42 @@ impl Shelf {
                 PrepareError::Pin(error) => BadInput::pin(&error),
                 other => BadInput::of(other),
             })?;
-        let mut options = LocalOptions::new(&prepared.gguf, prepared.sha256.to_hex());
-        let extra = prepared.converted.map(
-            |from| json!({"converter": from.converter, "source_sha256": from.source.to_hex()}),
-        );
-        options.files = ModelFiles {
-            sha256: options.files.sha256,
-            extra,
-        };
+        let mut options = LocalOptions::new(&prepared.gguf, "");
+        options.files = model_files(prepared.sha256, prepared.converted);
         Ok(self.settings()?.local(options))
     }
 
-    /// The identity of a local model. Where its files can't be used, their pin says what they should be.
+    /// The identity of a local model, for which no model is opened or converted. Where its files can't be used, their
+    /// pin says what they should be.
     fn local_identity(&self, model: &str) -> Result<ModelIdentity, BadInput> {
-        let options = match self.local_options(model) {
-            Ok(options) => options,
+        let registry = self.registry()?;
+        let known = registry.known(model, &CancellationToken::new());
+        let mut options = LocalOptions::new("", "");
+        options.files = match known {
+            Ok(known) => model_files(known.sha256, known.converted),
             Err(error) => {
-                let pinned = pinned_digest(&self.registry()?, model).ok_or(error)?;
-                self.settings()?.local(LocalOptions::new("", pinned))
+                let pinned = pinned_digest(&registry, model);
+                model_files(pinned.ok_or_else(|| BadInput::of(error))?, None)
             }
         };
-        Ok(local_identity(&options))
+        Ok(local_identity(&self.settings()?.local(options)))
+    }
+
+    /// The files that decide a model's identity.
+    fn decisive_files(&self, named: &Named) -> Vec<PathBuf> {
+        let settings = self.folder.join(settings::FILE);
+        match named {
+            Named::Extractive => Vec::new(),
+            Named::OpenAi { .. } => vec![settings],
+            Named::Replay(path) | Named::Canned(path) => vec![path.clone()],
+            Named::Local(model) => {
+                let registry = self.registry();
+                let files = registry.map(|registry| registry.decisive_files(model));
+                let mut files = files.unwrap_or_default();
+                files.push(settings);
+                files
+            }
+        }
     }
 
     fn identity_of(&self, named: &Named) -> Result<ModelIdentity, BadInput> {
@@ -195,18 +217,30 @@ impl Shelf {
 }
 
 /// The digest of a named model's one GGUF file, where it is pinned: showing a summary needs no more of it.
-fn pinned_digest(registry: &Registry, model: &str) -> Option<String> {
+fn pinned_digest(registry: &Registry, model: &str) -> Option<FileDigest> {
     let pinned = registry.catalogue().get(model)?;
     match (pinned.format, &pinned.files[..]) {
-        (Format::Gguf, [file]) => file.sha256.map(|digest| digest.to_hex()),
+        (Format::Gguf, [file]) => file.sha256,
         _ => None,
+    }
+}
+
+fn model_files(sha256: FileDigest, converted: Option<ConvertedFrom>) -> ModelFiles {
+    let extra = converted
+        .map(|from| json!({"converter": from.converter, "source_sha256": from.source.to_hex()}));
+    ModelFiles {
+        sha256: sha256.to_hex(),
+        extra,
     }
 }
 
 impl ModelShelf for Shelf {
     fn identity(&self, name: &str) -> Result<ModelIdentity, String> {
         let named = Named::parse(name).map_err(|error| error.0)?;
-        self.identity_of(&named).map_err(|error| error.0)
+        let decisive = || self.decisive_files(&named);
+        let read = || self.identity_of(&named).map_err(|error| error.0);
+        self.identities
+            .get(&named.name(), SystemTime::now(), decisive, read)
     }
 }
 

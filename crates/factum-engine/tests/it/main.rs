@@ -5,6 +5,7 @@
     reason = "a test that can't go on should say where"
 )]
 
+mod hidden_meanwhile;
 mod models;
 mod random_events;
 mod replay;

@@ -81,7 +81,7 @@ impl factum_model::Generator for Scripted {
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             for (place, request) in requests.iter().enumerate() {
-                if control.cancel.is_cancelled() {
+                if !control.admits(place).await {
                     sink.finished(place, Err(ModelError::Cancelled));
                     continue;
                 }

@@ -5,12 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use factum_base::Digest;
 use llguidance::ParserFactory;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio_util::sync::CancellationToken;
 
 use super::Memory;
 use super::context::Context;
@@ -19,6 +18,7 @@ use super::prefixes::Prefixes;
 use super::vocabulary::Vocabulary;
 use crate::error::ModelError;
 use crate::generation::{Generation, StopReason};
+use crate::generator::Control;
 use crate::request::GenerationRequest;
 
 /// What a digest over logits is a digest of.
@@ -28,8 +28,7 @@ pub enum Logits {}
 /// Requests of one call.
 pub(super) struct Job {
     pub(super) requests: Vec<GenerationRequest>,
-    pub(super) cancel: CancellationToken,
-    pub(super) deadline: Option<Duration>,
+    pub(super) control: Control,
     /// Digest the logits of each answer.
     pub(super) traced: bool,
     pub(super) events: UnboundedSender<Event>,
@@ -154,6 +153,10 @@ impl Worker<'_> {
         let request = ticket.request();
         let mut go_on = || ticket.check(started);
         go_on()?;
+        // Other sequences wait for this too; it takes less than a token does.
+        if !ticket.job.control.admits_blocking(ticket.request) {
+            return Err(ModelError::Cancelled);
+        }
         let prompt = self.vocabulary.prompt(&request.messages)?;
         let tokens = prompt.len();
         let room = self
@@ -315,10 +318,10 @@ impl Ticket {
 
     /// Whether it is still wanted, and in time.
     fn check(&self, started: Instant) -> Result<(), ModelError> {
-        if self.job.cancel.is_cancelled() || self.job.events.is_closed() {
+        if self.job.control.cancel.is_cancelled() || self.job.events.is_closed() {
             return Err(ModelError::Cancelled);
         }
-        match self.job.deadline {
+        match self.job.control.deadline {
             Some(limit) if started.elapsed() >= limit => Err(ModelError::Timeout {
                 seconds: limit.as_secs(),
                 attempts: 1,
@@ -347,7 +350,7 @@ fn enqueue(job: Job, waiting: &mut VecDeque<Ticket>) {
 
 fn drop_cancelled(waiting: &mut VecDeque<Ticket>) {
     waiting.retain(|ticket| {
-        let gone = ticket.job.cancel.is_cancelled() || ticket.job.events.is_closed();
+        let gone = ticket.job.control.cancel.is_cancelled() || ticket.job.events.is_closed();
         if gone {
             ticket.finish(Err(ModelError::Cancelled));
         }

@@ -6,7 +6,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::ConstraintMode;
+use super::{ConstraintMode, LimitField};
 use crate::constraint::{Constraint, GroundedSchema};
 use crate::request::{GenerationRequest, Message};
 
@@ -20,7 +20,10 @@ struct Body<'a> {
     temperature: u8,
     seed: u8,
     n: u8,
-    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,15 +53,18 @@ struct NamedSchema<'a> {
 pub(super) fn chat_body(
     model: &str,
     mode: ConstraintMode,
+    limit: LimitField,
     request: &GenerationRequest,
 ) -> Result<Vec<u8>, serde_json::Error> {
+    let limited = |field| (limit == field).then_some(request.max_new_tokens);
     serde_json::to_vec(&Body {
         model,
         messages: &request.messages,
         temperature: 0,
         seed: 0,
         n: 1,
-        max_tokens: request.max_new_tokens,
+        max_tokens: limited(LimitField::MaxTokens),
+        max_completion_tokens: limited(LimitField::MaxCompletionTokens),
         stream: true,
         stream_options: StreamOptions {
             include_usage: true,
@@ -176,7 +182,8 @@ mod tests {
     }
 
     fn body(mode: ConstraintMode, constraint: Constraint) -> String {
-        String::from_utf8(chat_body("m", mode, &request(constraint)).unwrap()).unwrap()
+        let limit = LimitField::MaxTokens;
+        String::from_utf8(chat_body("m", mode, limit, &request(constraint)).unwrap()).unwrap()
     }
 
     const PLAIN: &str = r#"{"model":"m","messages":[{"role":"user","content":"Ä \"quoted\""}],"temperature":0,"seed":0,"n":1,"max_tokens":9,"stream":true,"stream_options":{"include_usage":true}"#;
@@ -199,6 +206,15 @@ mod tests {
             body(ConstraintMode::JsonSchema, Constraint::Grounded(grounded)),
             format!("{PLAIN}{expected}")
         );
+    }
+
+    #[test]
+    fn the_most_new_tokens_are_called_as_the_server_wants_it() {
+        let limit = LimitField::MaxCompletionTokens;
+        let plain = request(Constraint::None);
+        let body = chat_body("m", ConstraintMode::Plain, limit, &plain).unwrap();
+        let expected = PLAIN.replace("max_tokens", "max_completion_tokens") + "}";
+        assert_eq!(String::from_utf8(body).unwrap(), expected);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::retry::TimeLimit;
+use super::retry::Terms;
 use super::session::Session;
-use super::{ConstraintMode, OpenAiError, OpenAiOptions};
+use super::{ConstraintMode, LimitField, OpenAiError, OpenAiOptions};
 use crate::constraint::Constraint;
 use crate::error::ModelError;
 use crate::generation::Generation;
@@ -29,6 +29,8 @@ pub struct CheckReport {
     pub modes: Vec<ModeFinding>,
     /// The first of them that works.
     pub recommended_mode: Option<ConstraintMode>,
+    /// What the server calls the most new tokens.
+    pub limit_field: LimitField,
     /// It reports how many tokens were used; none where there was no answer.
     pub reports_usage: Option<bool>,
     /// What it says of its build.
@@ -126,8 +128,8 @@ pub async fn check(options: &OpenAiOptions) -> Result<CheckReport, OpenAiError> 
         ..options.clone()
     };
     options.read()?;
-    let session = Session::new(&options, None)?;
-    let time = || TimeLimit::starting_now(options.deadline);
+    let mut session = Session::new(&options, None)?;
+    let time = || Terms::starting_now(options.deadline);
     let mut report = CheckReport::new(&options);
     let models = session.models(&time()).await;
     report.listed = listed(&models, &options.model);
@@ -144,7 +146,12 @@ pub async fn check(options: &OpenAiOptions) -> Result<CheckReport, OpenAiError> 
         "vllm".clone_into(&mut report.recommended_counting);
     }
     for mode in MODES {
-        let answer = try_mode(&session, mode, &time()).await;
+        let mut answer = try_mode(&session, mode, &time()).await;
+        if answer.as_ref().is_err_and(wants_other_limit) {
+            report.limit_field = LimitField::MaxCompletionTokens;
+            session = session.with_limit(report.limit_field);
+            answer = try_mode(&session, mode, &time()).await;
+        }
         report.take_answer(mode, answer);
     }
     Ok(report)
@@ -158,6 +165,12 @@ const fn is_out_of_reach(error: &ModelError) -> bool {
     )
 }
 
+// A server that refuses a field says which one it wants instead.
+fn wants_other_limit(error: &ModelError) -> bool {
+    let wanted = LimitField::MaxCompletionTokens.word();
+    matches!(error, ModelError::Status { status: 400 | 422, message, .. } if message.contains(wanted))
+}
+
 impl CheckReport {
     fn new(options: &OpenAiOptions) -> Self {
         let untried = Finding::Differs {
@@ -169,6 +182,7 @@ impl CheckReport {
             listed: untried.clone(),
             modes: Vec::new(),
             recommended_mode: None,
+            limit_field: options.limit,
             reports_usage: None,
             system_fingerprint: None,
             counts_as_llama_cpp: untried.clone(),
@@ -239,7 +253,7 @@ fn counts(count: &Result<u32, ModelError>) -> Finding {
 async fn try_mode(
     session: &Session,
     mode: ConstraintMode,
-    time: &TimeLimit,
+    terms: &Terms<'_>,
 ) -> Result<Generation, ModelError> {
     let messages = prompt("Write one short sentence about the sea, as JSON.");
     let constraint = match mode {
@@ -261,7 +275,7 @@ async fn try_mode(
         tokens: 0,
         exact: false,
     };
-    session.chat(mode, &request, counted, time, &Nobody).await
+    session.chat(mode, &request, counted, terms, &Nobody).await
 }
 
 fn conforms(mode: ConstraintMode, text: &str) -> Finding {

@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyper::header::HeaderValue;
+use hyper::header::{self, HeaderName, HeaderValue};
 use thiserror::Error;
+
+use super::OpenAiError;
 
 // A key this long is no word that an answer could hold by chance; `EMPTY` and `ollama` are.
 const SECRET_LENGTH: usize = 20;
@@ -69,11 +71,18 @@ impl ApiKey {
         Ok(Self(text.into()))
     }
 
-    pub(super) fn header(&self) -> Result<HeaderValue, KeyError> {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
-            .map_err(|_| KeyError::Characters)?;
+    /// The header that it goes in: as a bearer token, or alone in a header of its own.
+    pub(super) fn header(
+        &self,
+        own: Option<&str>,
+    ) -> Result<(HeaderName, HeaderValue), OpenAiError> {
+        let (name, value) = match own {
+            None => (header::AUTHORIZATION, format!("Bearer {}", self.0)),
+            Some(own) => (own_header(own)?, self.0.to_string()),
+        };
+        let mut value = HeaderValue::from_str(&value).map_err(|_| KeyError::Characters)?;
         value.set_sensitive(true);
-        Ok(value)
+        Ok((name, value))
     }
 
     // A server may repeat the key in what it says of a refused request, and what it says may be cut in
@@ -102,6 +111,24 @@ impl ApiKey {
     }
 }
 
+// A header that steers the exchange itself must not be overwritten with a key.
+fn own_header(name: &str) -> Result<HeaderName, OpenAiError> {
+    const STEERING: [HeaderName; 8] = [
+        header::ACCEPT,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::HOST,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        header::USER_AGENT,
+    ];
+    HeaderName::try_from(name)
+        .ok()
+        .filter(|name| !STEERING.contains(name))
+        .ok_or_else(|| OpenAiError::KeyHeader(name.chars().take(80).collect()))
+}
+
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey")
@@ -118,12 +145,31 @@ mod tests {
         let path = folder.path().join("key");
         std::fs::write(&path, "sk-visible-123\r\n").unwrap();
         let key = ApiKey::from_file(&path).unwrap();
-        assert_eq!(key.header().unwrap().as_bytes(), b"Bearer sk-visible-123");
-        assert!(!format!("{key:?} {:?}", key.header().unwrap()).contains("visible"));
+        let (name, value) = key.header(None).unwrap();
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("authorization", &b"Bearer sk-visible-123"[..])
+        );
+        assert!(!format!("{key:?} {value:?}").contains("visible"));
         assert_eq!(key.redact("bad sk-visible-123!".into()), "bad [key]!");
         assert_eq!(key.redact("bad sk-visible-".into()), "bad [key]");
         assert_eq!(key.redact("sk-visible-1ä sk-visib".into()), "[key]ä [key]");
         assert_eq!(key.redact("sk-vis".into()), "sk-vis");
+    }
+
+    #[test]
+    fn a_key_may_go_alone_in_a_header_of_its_own_that_steers_nothing() {
+        let key = ApiKey::new("sk-visible-123").unwrap();
+        let (name, value) = key.header(Some("Api-Key")).unwrap();
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("api-key", &b"sk-visible-123"[..])
+        );
+        assert!(!format!("{value:?}").contains("visible"));
+        for wrong in ["", "two words", "Host", "content-length", "a\r\nb"] {
+            let refused = key.header(Some(wrong));
+            assert!(matches!(refused, Err(OpenAiError::KeyHeader(_))), "{wrong}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::transport::Fault;
 use crate::error::ModelError;
+use crate::generator::Control;
 
 /// How often a request is tried again, and how long is waited before.
 #[derive(Debug, Clone, Copy)]
@@ -19,19 +20,36 @@ pub(super) struct Retry {
 
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// The time that one request has, all its attempts included.
+/// The time that one request has, all its attempts included, and who is asked before each.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TimeLimit {
+pub(super) struct Terms<'c> {
     start: Instant,
     limit: Duration,
+    leave: Option<(&'c Control, usize)>,
 }
 
-impl TimeLimit {
-    /// From now on.
+impl<'c> Terms<'c> {
+    /// From now on, with nobody to ask.
     pub(super) fn starting_now(limit: Duration) -> Self {
         Self {
             start: Instant::now(),
             limit,
+            leave: None,
+        }
+    }
+
+    /// From now on, for the request at a place of a call.
+    pub(super) fn of(limit: Duration, control: &'c Control, request: usize) -> Self {
+        Self {
+            leave: Some((control, request)),
+            ..Self::starting_now(limit)
+        }
+    }
+
+    async fn may_send(&self) -> bool {
+        match self.leave {
+            Some((control, request)) => control.admits(request).await,
+            None => true,
         }
     }
 
@@ -52,10 +70,11 @@ pub(super) struct Tried<T> {
 }
 
 impl Retry {
-    /// Calls `attempt` until it succeeds, fails for good, or the attempts or the time are used up.
+    /// Calls `attempt` until it succeeds, fails for good, is not admitted any more, or the attempts or the time are
+    /// used up.
     pub(super) async fn run<T, F>(
         &self,
-        time: &TimeLimit,
+        terms: &Terms<'_>,
         attempt: impl Fn() -> F,
     ) -> Result<Tried<T>, ModelError>
     where
@@ -63,9 +82,12 @@ impl Retry {
     {
         let mut attempts = 0;
         loop {
+            if !terms.may_send().await {
+                return Err(ModelError::Cancelled);
+            }
             attempts += 1;
-            let Ok(outcome) = tokio::time::timeout(time.left(), attempt()).await else {
-                return Err(timeout(time.limit, attempts));
+            let Ok(outcome) = tokio::time::timeout(terms.left(), attempt()).await else {
+                return Err(timeout(terms.limit, attempts));
             };
             let fault = match outcome {
                 Ok(value) => {
@@ -78,9 +100,9 @@ impl Retry {
             };
             // To wait for a moment when there is no time left helps nobody.
             let wait = self.wait(&fault, attempts, Timestamp::now());
-            match wait.filter(|wait| attempts <= self.retries && *wait < time.left()) {
+            match wait.filter(|wait| attempts <= self.retries && *wait < terms.left()) {
                 Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(into_error(fault, attempts, time.elapsed())),
+                None => return Err(into_error(fault, attempts, terms.elapsed())),
             }
         }
     }
@@ -231,9 +253,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_beyond_the_time_limit_is_not_begun() {
-        let time = TimeLimit::starting_now(Duration::from_mins(1));
+        let terms = Terms::starting_now(Duration::from_mins(1));
         let outcome: Result<Tried<()>, _> = RETRY
-            .run(&time, || async { Err(status(429, Some("3600"))) })
+            .run(&terms, || async { Err(status(429, Some("3600"))) })
             .await;
         assert_eq!(
             outcome.unwrap_err(),

@@ -15,10 +15,10 @@ use super::count::{
     tokenize_prompt_body, upper_bound,
 };
 use super::endpoint::Routes;
-use super::retry::{Retry, TimeLimit, Tried};
+use super::retry::{Retry, Terms, Tried};
 use super::stream::{ChatAnswer, ChatFault, ChatStream, parse_chat_body, parse_chat_stream};
 use super::transport::{Fault, Patience, Reply, Transport};
-use super::{ApiKey, ConstraintMode, OpenAiError, OpenAiOptions};
+use super::{ApiKey, ConstraintMode, LimitField, OpenAiError, OpenAiOptions};
 use crate::error::ModelError;
 use crate::generation::{Generation, StopReason};
 use crate::generator::{GenerationSink, TokenCount};
@@ -40,6 +40,7 @@ pub(super) struct Session {
     routes: Routes,
     retry: Retry,
     model: String,
+    limit: LimitField,
     key: Option<ApiKey>,
     counter: Counter,
 }
@@ -84,13 +85,15 @@ impl Session {
         options: &OpenAiOptions,
         tokenizer: Option<&[u8]>,
     ) -> Result<Self, OpenAiError> {
-        let authorization = options.key.as_ref().map(ApiKey::header).transpose()?;
+        let own = options.key_header.as_deref();
+        let key = options.key.as_ref().map(|key| key.header(own));
+        let key = key.transpose()?;
         let patience = Patience {
             connect: options.connect,
             silence: options.silence,
         };
         Ok(Self {
-            transport: Transport::new(options.url.is_https(), authorization, patience)
+            transport: Transport::new(options.url.is_https(), key, patience)
                 .map_err(|error| OpenAiError::Roots(error.to_string()))?,
             routes: Routes::new(&options.url, options.api_version.as_deref())?,
             retry: Retry {
@@ -98,9 +101,15 @@ impl Session {
                 first_wait: options.first_wait,
             },
             model: options.model.clone(),
+            limit: options.limit,
             key: options.key.clone(),
             counter: Counter::new(&options.tokens, tokenizer)?,
         })
+    }
+
+    /// The same, with the most new tokens called otherwise.
+    pub(super) fn with_limit(self, limit: LimitField) -> Self {
+        Self { limit, ..self }
     }
 
     /// One generation.
@@ -109,26 +118,26 @@ impl Session {
         mode: ConstraintMode,
         request: &GenerationRequest,
         counted: TokenCount,
-        time: &TimeLimit,
+        terms: &Terms<'_>,
         sink: &dyn GenerationSink,
     ) -> Result<Generation, ModelError> {
-        let body = chat_body(&self.model, mode, request)
+        let body = chat_body(&self.model, mode, self.limit, request)
             .map_err(|error| ModelError::BadConstraint(error.to_string()))?;
         let body = Bytes::from(body);
         let limit = reply_limit(request.max_new_tokens);
         let tried = self
             .retry
-            .run(time, || self.chat_once(body.clone(), limit, sink))
+            .run(terms, || self.chat_once(body.clone(), limit, sink))
             .await
             .map_err(|error| self.redact(error))?;
-        Ok(self.generation(tried, counted, time))
+        Ok(self.generation(tried, counted, terms))
     }
 
     fn generation(
         &self,
         tried: Tried<ChatAnswer>,
         counted: TokenCount,
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Generation {
         let answer = tried.value;
         let bytes = u32::try_from(answer.text.len()).unwrap_or(u32::MAX);
@@ -143,7 +152,7 @@ impl Session {
             prompt_tokens: answer.prompt_tokens.unwrap_or(counted.tokens),
             new_tokens: answer.new_tokens.unwrap_or(bytes),
             tokens_bounded: answer.new_tokens.is_none() || prompt_is_bounded,
-            seconds: time.elapsed().as_secs_f64(),
+            seconds: terms.elapsed().as_secs_f64(),
             device: None,
             memory_bytes: None,
             system_fingerprint: answer.system_fingerprint.map(|text| self.hide(text)),
@@ -182,12 +191,12 @@ impl Session {
     pub(super) async fn count(
         &self,
         messages: &[Message],
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Result<TokenCount, ModelError> {
         let (tokens, exact) = match &self.counter {
             Counter::Bound => (upper_bound(messages), false),
-            Counter::LlamaCpp => (self.count_by_llama_cpp(messages, time).await?, true),
-            Counter::Vllm => (self.count_by_vllm(messages, time).await?, true),
+            Counter::LlamaCpp => (self.count_by_llama_cpp(messages, terms).await?, true),
+            Counter::Vllm => (self.count_by_vllm(messages, terms).await?, true),
             #[cfg(feature = "tokenizer-file")]
             Counter::File(counter) => {
                 let tokens = counter.count(messages).map_err(ModelError::Engine)?;
@@ -200,7 +209,7 @@ impl Session {
     pub(super) async fn count_by_llama_cpp(
         &self,
         messages: &[Message],
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Result<u32, ModelError> {
         let body = template_body(messages);
         let limit = prompt_limit(messages);
@@ -209,7 +218,7 @@ impl Session {
                 &self.routes.apply_template,
                 &body,
                 limit,
-                time,
+                terms,
                 read_template,
             )
             .await
@@ -222,23 +231,23 @@ impl Session {
                 other => other,
             })?;
         let body = tokenize_prompt_body(&prompt);
-        self.ask(&self.routes.tokenize, &body, limit, time, read_count)
+        self.ask(&self.routes.tokenize, &body, limit, terms, read_count)
             .await
     }
 
     pub(super) async fn count_by_vllm(
         &self,
         messages: &[Message],
-        time: &TimeLimit,
+        terms: &Terms<'_>,
     ) -> Result<u32, ModelError> {
         let body = tokenize_messages_body(&self.model, messages);
         let limit = prompt_limit(messages);
-        self.ask(&self.routes.tokenize, &body, limit, time, read_count)
+        self.ask(&self.routes.tokenize, &body, limit, terms, read_count)
             .await
     }
 
     /// The names of the server's models.
-    pub(super) async fn models(&self, time: &TimeLimit) -> Result<Vec<String>, ModelError> {
+    pub(super) async fn models(&self, terms: &Terms<'_>) -> Result<Vec<String>, ModelError> {
         let attempt = || async {
             let mut reply = self
                 .transport
@@ -246,7 +255,7 @@ impl Session {
                 .await?;
             read_models(&reply.whole().await?)
         };
-        let tried = self.retry.run(time, attempt).await;
+        let tried = self.retry.run(terms, attempt).await;
         let names = tried.map_err(|error| self.redact(error))?.value;
         Ok(names.into_iter().map(|name| self.hide(name)).collect())
     }
@@ -256,7 +265,7 @@ impl Session {
         uri: &Uri,
         body: &Value,
         limit: u64,
-        time: &TimeLimit,
+        terms: &Terms<'_>,
         read: fn(&[u8]) -> Result<T, Fault>,
     ) -> Result<T, ModelError> {
         let body = Bytes::from(body.to_string());
@@ -267,7 +276,7 @@ impl Session {
                 .await?;
             read(&reply.whole().await?)
         };
-        let tried = self.retry.run(time, attempt).await;
+        let tried = self.retry.run(terms, attempt).await;
         tried
             .map(|tried| tried.value)
             .map_err(|error| self.redact(error))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Method, Request, Response, Uri};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -53,7 +53,7 @@ pub(super) enum Fault {
 #[derive(Debug, Clone)]
 pub(super) struct Transport {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    authorization: Option<HeaderValue>,
+    key: Option<(HeaderName, HeaderValue)>,
     silence: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Transport {
     /// A client; it connects to nothing yet.
     pub(super) fn new(
         https: bool,
-        authorization: Option<HeaderValue>,
+        key: Option<(HeaderName, HeaderValue)>,
         patience: Patience,
     ) -> io::Result<Self> {
         let mut connector = HttpConnector::new();
@@ -99,7 +99,7 @@ impl Transport {
             .build(connector);
         Ok(Self {
             client,
-            authorization,
+            key,
             silence: patience.silence,
         })
     }
@@ -148,8 +148,8 @@ impl Transport {
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        if let Some(value) = &self.authorization {
-            request = request.header(AUTHORIZATION, value.clone());
+        if let Some((name, value)) = &self.key {
+            request = request.header(name, value.clone());
         }
         request
             .body(Full::new(body))

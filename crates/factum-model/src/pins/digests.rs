@@ -1,7 +1,8 @@
 //! Digests of files, and the memory that saves hashing gigabytes again.
 //!
-//! A file is taken to be unchanged while its size, time of change and inode are. Whoever can write into the
-//! folder and set a file's times can get around that; `verify` hashes for real.
+//! A file is taken to be unchanged while its size, its two times of change and its inode are. On Unix the second of
+//! them can't be set by hand; elsewhere, whoever can set a file's times can get around that. `verify` hashes for
+//! real.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -31,6 +32,10 @@ pub struct Stamp {
     pub size: u64,
     /// When it was changed: nanoseconds since 1970.
     pub changed_ns: u64,
+    /// When anything of it was changed, its name and times included: nanoseconds since 1970; 0 where that is not
+    /// known.
+    #[serde(default)]
+    pub touched_ns: u64,
     /// Its inode; 0 where there is none.
     pub inode: u64,
 }
@@ -52,6 +57,7 @@ impl Stamp {
             changed_ns: since.map_or(0, |since| {
                 u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
             }),
+            touched_ns: touched_ns(metadata),
             inode: inode(metadata),
         }
     }
@@ -64,6 +70,19 @@ fn inode(metadata: &Metadata) -> u64 {
 
 #[cfg(not(unix))]
 fn inode(_: &Metadata) -> u64 {
+    0
+}
+
+#[cfg(unix)]
+fn touched_ns(metadata: &Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let nanoseconds =
+        i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec());
+    u64::try_from(nanoseconds).unwrap_or(0)
+}
+
+#[cfg(not(unix))]
+fn touched_ns(_: &Metadata) -> u64 {
     0
 }
 

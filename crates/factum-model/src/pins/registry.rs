@@ -11,7 +11,7 @@ use super::record::{Record, RecordedFile};
 use crate::weights::{CheckError, CheckReport, check_model, read_bounded, source_files};
 
 /// The user's own list in the data folder.
-const OWN_CATALOGUE: &str = "models.toml";
+pub(super) const OWN_CATALOGUE: &str = "models.toml";
 const MAX_CATALOGUE_BYTES: u64 = 1 << 20;
 
 /// The models of a data folder.

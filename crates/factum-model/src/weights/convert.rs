@@ -101,7 +101,7 @@ pub fn convert(
     out: &Path,
     cancel: &CancellationToken,
 ) -> Result<ConvertedModel, ConvertError> {
-    let source = source_digest(sources);
+    let (path, source) = converted_path(sources, out);
     let checked = check_dir(dir, cancel)?;
     let findings = checked.report.findings.clone();
     let (Some(config), Some(tokenizer), true) = (
@@ -112,8 +112,6 @@ pub fn convert(
         return Err(ConvertError::Refused { findings });
     };
     let normalizer = tokenizer.normalizer;
-    let name = format!("bf16-{}-{CONVERTER_VERSION}.gguf", &source.to_hex()[..16]);
-    let path = out.join(name);
     if let Some(sha256) = kept(&path) {
         return Ok(ConvertedModel {
             path,
@@ -132,6 +130,18 @@ pub fn convert(
         normalizer,
         reused: false,
     })
+}
+
+/// The digests of the file that was made of these sources, and of the sources, if it is there as it was made.
+pub fn converted(sources: &[DigestedFile], out: &Path) -> Option<(FileDigest, FileDigest)> {
+    let (path, source) = converted_path(sources, out);
+    kept(&path).map(|sha256| (sha256, source))
+}
+
+fn converted_path(sources: &[DigestedFile], out: &Path) -> (PathBuf, FileDigest) {
+    let source = source_digest(sources);
+    let name = format!("bf16-{}-{CONVERTER_VERSION}.gguf", &source.to_hex()[..16]);
+    (out.join(name), source)
 }
 
 /// The digest over the sources' names and digests, in order of their names.

@@ -2,7 +2,6 @@
 
 use factum_model::canned::{CannedError, CannedGenerator};
 use factum_model::{Control, Generator, ModelError, StopReason};
-use tokio_util::sync::CancellationToken;
 
 use crate::collect::{ask, ask_all, request};
 
@@ -59,10 +58,7 @@ async fn what_is_over_its_budget_or_cancelled_is_no_call() {
             budget: 3
         }
     );
-    let control = Control {
-        cancel: CancellationToken::new(),
-        deadline: None,
-    };
+    let control = Control::default();
     control.cancel.cancel();
     let outcomes = ask_all(&canned, &[request("x")], &control).await;
     assert_eq!(outcomes, [Err(ModelError::Cancelled)]);

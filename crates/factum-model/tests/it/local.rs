@@ -11,11 +11,10 @@ use factum_model::grounded::GroundedMachine;
 use factum_model::local::{LocalGenerator, Traced};
 use factum_model::local_identity::{LocalOptions, local_identity};
 use factum_model::{
-    Constraint, Control, FieldShape, FieldValue, Generation, GenerationRequest, GenerationSink,
-    Generator, GroundedSchema, Message, ModelError, Role, Source, StopReason,
+    Constraint, Control, FieldShape, FieldValue, Gate, Generation, GenerationRequest,
+    GenerationSink, Generator, GroundedSchema, Message, ModelError, Role, Source, StopReason,
 };
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 /// One at a time: two models that share two cores would only wait for each other.
 static TURN: Mutex<()> = Mutex::new(());
@@ -398,10 +397,7 @@ fn a_call_can_be_stopped_and_a_late_one_is_late() {
     let generator = load(path, 2);
     let requests: Vec<_> = (0..8).map(|number| plain(number, 600)).collect();
     let outcomes = Outcomes::default();
-    let control = Control {
-        cancel: CancellationToken::new(),
-        deadline: None,
-    };
+    let control = Control::default();
     let began = Instant::now();
     run(async {
         let stop = async {
@@ -449,6 +445,32 @@ fn a_call_can_be_stopped_and_a_late_one_is_late() {
         );
     });
     assert!(one(&generator, plain(0, 4)).is_ok());
+}
+
+#[test]
+fn what_the_caller_does_not_admit_is_not_begun() {
+    let Some((path, _turn)) = model() else { return };
+    let generator = load(path, 2);
+    let requests: Vec<_> = (0..4).map(|number| plain(number, 4)).collect();
+    let outcomes = Outcomes::default();
+    let (gate, mut knocks) = Gate::new();
+    let control = Control {
+        gate: Some(gate),
+        ..Control::default()
+    };
+    run(async {
+        let caller = async {
+            for _ in 0..4 {
+                let knock = knocks.recv().await.unwrap();
+                let admitted = knock.request != 2;
+                knock.answer(admitted);
+            }
+        };
+        tokio::join!(generator.generate(&requests, &control, &outcomes), caller);
+    });
+    for (request, outcome) in outcomes.0.into_inner().unwrap() {
+        assert_eq!(outcome.is_ok(), request != 2, "{request}: {outcome:?}");
+    }
 }
 
 #[test]

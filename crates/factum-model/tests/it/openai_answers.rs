@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use factum_model::openai::{ApiKey, ConstraintMode, OpenAiGenerator, OpenAiOptions, TokenCounting};
+use factum_model::openai::{
+    ApiKey, ConstraintMode, LimitField, OpenAiError, OpenAiGenerator, OpenAiOptions, TokenCounting,
+};
 use factum_model::{
     Constraint, ConstraintKind, Control, Generator, Message, ModelError, Role, StopReason,
 };
@@ -41,6 +43,25 @@ async fn a_streamed_answer_is_put_together() {
     assert_eq!(generation.system_fingerprint.as_deref(), Some("fp_1"));
     assert_eq!((generation.token_ids, generation.retries), (None, 0));
     assert!(generation.seconds > 0.0);
+}
+
+#[tokio::test]
+async fn the_key_goes_alone_in_the_header_that_the_server_wants() {
+    let server = FakeServer::always(answer("{}")).await;
+    let mut options = server.options();
+    options.key = Some(ApiKey::new("sk-test").unwrap());
+    options.key_header = Some("api-key".to_owned());
+    let keyless = server.options().identity().unwrap();
+    assert_eq!(options.identity().unwrap(), keyless);
+    ask(&generator(&options), request("Why?")).await.unwrap();
+    let received = server.received().remove(0);
+    assert_eq!(received.header("api-key"), Some("sk-test"));
+    assert_eq!(received.header("authorization"), None);
+    options.key_header = Some("content-length".to_owned());
+    assert!(matches!(
+        OpenAiGenerator::new(&options),
+        Err(OpenAiError::KeyHeader(_))
+    ));
 }
 
 #[tokio::test]
@@ -256,12 +277,13 @@ fn the_identity_holds_all_that_can_change_an_answer_and_nothing_secret() {
         r#"{"api_version":null,"constraint_mode":"json_schema","kind":"openai","model":"tiny","protocol":"1","settings":{"n":1,"seed":0,"stream":true,"temperature":0},"token_counting":{"method":"bound","per_message":16,"per_prompt":64},"url":"http://example.org/v1"}"#
     );
     assert_eq!(generator(&options).identity(), &identity);
-    let changes: [fn(&mut OpenAiOptions); 5] = [
+    let changes: [fn(&mut OpenAiOptions); 6] = [
         |options| options.url = "http://example.org/v2".parse().unwrap(),
         |options| options.model.push('2'),
         |options| options.api_version = Some("1".to_owned()),
         |options| options.mode = ConstraintMode::Plain,
         |options| options.tokens = TokenCounting::Vllm,
+        |options| options.limit = LimitField::MaxCompletionTokens,
     ];
     for change in changes {
         let mut other = options.clone();
@@ -292,7 +314,6 @@ fn only_the_mode_with_a_schema_holds_an_answer_to_it() {
 
 #[test]
 fn options_that_cannot_be_sent_are_refused() {
-    use factum_model::openai::OpenAiError;
     let mut options = crate::fake_server::options("http://127.0.0.1:1/v1");
     options.model = String::new();
     assert_eq!(options.identity(), Err(OpenAiError::Model));
@@ -335,7 +356,6 @@ fn a_tokenizers_file_is_known_by_its_content_and_not_by_its_place() {
 #[cfg(not(feature = "tokenizer-file"))]
 #[test]
 fn a_build_without_tokenizers_says_how_to_get_them() {
-    use factum_model::openai::OpenAiError;
     let (_folder, options) = with_tokenizer(TOKENIZER);
     let error = OpenAiGenerator::new(&options).unwrap_err();
     assert_eq!(error, OpenAiError::NoTokenizers);

@@ -1,7 +1,7 @@
 //! What the check finds out about servers of several kinds.
 
 use factum_model::openai::check::{Finding, check};
-use factum_model::openai::{CheckReport, ConstraintMode};
+use factum_model::openai::{CheckReport, ConstraintMode, LimitField};
 use tokio::net::TcpListener;
 
 use crate::fake_server::{FakeServer, Step, answer, events, finish, json, options, piece, reply};
@@ -38,6 +38,31 @@ async fn a_server_that_can_do_everything_is_found_so() {
         serde_json::from_str::<CheckReport>(&written).unwrap(),
         report
     );
+}
+
+#[tokio::test]
+async fn a_server_that_calls_the_most_new_tokens_otherwise_is_found_so() {
+    let server = FakeServer::start(|_, received| match received.path.as_str() {
+        "/v1/models" => json(r#"{"data":[{"id":"tiny"}]}"#),
+        "/tokenize" | "/apply-template" => not_found(),
+        _ if received.body.contains("\"max_tokens\"") => reply(
+            "400 Bad Request",
+            "",
+            r#"{"error":{"message":"Use 'max_completion_tokens' instead of 'max_tokens'."}}"#,
+        ),
+        _ if received.body.contains("json_schema") => answer(r#"{"word": "qx7-heron"}"#),
+        _ => answer("{}"),
+    })
+    .await;
+    let report = check(&server.options()).await.unwrap();
+    assert_eq!(report.limit_field, LimitField::MaxCompletionTokens);
+    assert!(report.modes.iter().all(|found| found.finding.works()));
+    let refused = server
+        .received()
+        .iter()
+        .filter(|one| one.body.contains("\"max_tokens\""))
+        .count();
+    assert_eq!(refused, 1, "once is enough to know");
 }
 
 #[tokio::test]

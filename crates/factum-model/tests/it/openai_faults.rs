@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use factum_model::openai::{ApiKey, OpenAiGenerator, OpenAiOptions, TokenCounting};
-use factum_model::{Control, Generation, ModelError};
+use factum_model::{Control, Gate, Generation, ModelError};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use crate::collect::{ask, ask_all, request};
 use crate::fake_server::{
@@ -323,10 +322,7 @@ async fn a_cancelled_call_ends_soon_and_hands_over_every_request() {
     let mut options = server.options();
     options.concurrency = 2;
     let generator = OpenAiGenerator::new(&options).unwrap();
-    let control = Control {
-        cancel: CancellationToken::new(),
-        deadline: None,
-    };
+    let control = Control::default();
     let cancel = control.cancel.clone();
     let requests = vec![request("Why?"); 6];
     let begun = Instant::now();
@@ -345,6 +341,50 @@ async fn a_cancelled_call_ends_soon_and_hands_over_every_request() {
     assert_eq!((whole, cancelled), (1, 5));
     assert_eq!(server.requests(), 3, "nothing is begun after the end");
     server.wait_for_gone(2).await;
+}
+
+#[tokio::test]
+async fn what_the_caller_does_not_admit_is_not_sent_and_not_sent_again() {
+    let server = FakeServer::start(|_, received| {
+        if received.body.contains("again") {
+            unavailable()
+        } else {
+            answer("A hose.")
+        }
+    })
+    .await;
+    let mut options = server.options();
+    options.tokens = TokenCounting::Bound;
+    options.concurrency = 1;
+    let generator = OpenAiGenerator::new(&options).unwrap();
+    let (gate, mut knocks) = Gate::new();
+    let control = Control {
+        gate: Some(gate),
+        ..Control::default()
+    };
+    let requests = ["never", "again", "once"].map(request);
+    let caller = async {
+        let mut asked = Vec::new();
+        while asked.len() < 4 {
+            let knock = knocks.recv().await.unwrap();
+            asked.push(knock.request);
+            // The second attempt of the second request is not admitted.
+            let admitted = knock.request > 0 && asked != [0, 1, 1];
+            knock.answer(admitted);
+        }
+        asked
+    };
+    let (outcomes, asked) = tokio::join!(ask_all(&generator, &requests, &control), caller);
+    assert_eq!(asked, [0, 1, 1, 2]);
+    assert_eq!(outcomes[0], Err(ModelError::Cancelled));
+    assert_eq!(outcomes[1], Err(ModelError::Cancelled));
+    assert_eq!(outcomes[2].as_ref().unwrap().text, "A hose.");
+    let sent: Vec<bool> = server
+        .received()
+        .iter()
+        .map(|one| one.body.contains("never"))
+        .collect();
+    assert_eq!(sent, [false, false]);
 }
 
 #[tokio::test]

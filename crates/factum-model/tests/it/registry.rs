@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use factum_model::pins::{FileDigest, Format, PinError, Registry, State};
+use factum_model::pins::{FileDigest, Format, PinError, PrepareError, Registry, State};
 use factum_model::weights::Normalizer;
 use tokio_util::sync::CancellationToken;
 
@@ -104,6 +104,30 @@ fn a_broken_list_is_named() {
     let error = Registry::load(data.path()).unwrap_err();
     assert!(matches!(error, PinError::Catalogue { .. }));
     assert!(error.to_string().contains("models.toml"));
+}
+
+#[test]
+fn what_is_known_of_safetensors_is_what_was_prepared_and_nothing_is_converted_to_know_it() {
+    let data = tempfile::tempdir().unwrap();
+    let dir = TinyModel::new(Kind::Llama, true).write();
+    let path = dir.path().to_str().unwrap();
+    let registry = Registry::load(data.path()).unwrap();
+    let cancel = CancellationToken::new();
+    let unknown = registry.known(path, &cancel);
+    assert!(matches!(unknown, Err(PrepareError::NotConverted(_))));
+    assert!(!data.path().join(".converted").exists());
+    let prepared = registry.prepare(path, &cancel).unwrap();
+    let known = registry.known(path, &cancel).unwrap();
+    assert_eq!(
+        (known.sha256, known.converted),
+        (prepared.sha256, prepared.converted)
+    );
+    let decisive = registry.decisive_files(path);
+    assert!(decisive.contains(&dir.path().join("model.safetensors")));
+    assert!(decisive.contains(&data.path().join(".converted")));
+    // A file that was touched since is no longer known to be the one that was made.
+    fs::write(&prepared.gguf, b"something else").unwrap();
+    assert!(registry.known(path, &cancel).is_err());
 }
 
 #[test]

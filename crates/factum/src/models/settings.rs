@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use factum_model::local_identity::LocalOptions;
-use factum_model::openai::{ApiKey, CheckReport, ConstraintMode, OpenAiOptions, TokenCounting};
+use factum_model::openai::{
+    ApiKey, CheckReport, ConstraintMode, LimitField, OpenAiOptions, TokenCounting,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::BadInput;
 
-const FILE: &str = "settings.toml";
+pub(super) const FILE: &str = "settings.toml";
 /// The variable that holds a server's key where the settings name no other.
 const KEY_VARIABLE: &str = "FACTUM_API_KEY";
 
@@ -60,6 +62,10 @@ struct ServerSettings {
     constraint_mode: Option<ConstraintMode>,
     #[serde(default)]
     count_tokens: Option<Counting>,
+    #[serde(default)]
+    limit_field: LimitField,
+    #[serde(default)]
+    key_header: Option<String>,
     #[serde(default)]
     key_variable: Option<String>,
     #[serde(default)]
@@ -122,6 +128,8 @@ impl Settings {
         if let Some(server) = server {
             options.api_version.clone_from(&server.api_version);
             options.mode = server.constraint_mode.unwrap_or(options.mode);
+            options.limit = server.limit_field;
+            options.key_header.clone_from(&server.key_header);
             options.tokens = match server.count_tokens {
                 Some(Counting::LlamaCpp) => TokenCounting::LlamaCpp,
                 Some(Counting::Vllm) => TokenCounting::Vllm,
@@ -167,5 +175,8 @@ pub(crate) fn suggestion(report: &CheckReport) -> Option<String> {
     let _ = writeln!(out, "model = {:?}", report.model);
     let _ = writeln!(out, "constraint_mode = {:?}", mode.word());
     let _ = writeln!(out, "count_tokens = {:?}", report.recommended_counting);
+    if report.limit_field != LimitField::default() {
+        let _ = writeln!(out, "limit_field = {:?}", report.limit_field.word());
+    }
     Some(out)
 }
