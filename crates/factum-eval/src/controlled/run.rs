@@ -205,8 +205,10 @@ pub async fn run(options: RunOptions, watcher: &dyn Watcher) -> Result<RunSummar
     for bench in bound.benches {
         bench.workspace.close().await;
     }
+    // After a stop, too, the figures are those of what is recorded.
+    let kept = closed.and_then(|text| Ok(folder.put(&[("metrics.json".to_owned(), text?)])?));
     let first = outcome?;
-    folder.put(&[("metrics.json".to_owned(), closed??)])?;
+    kept?;
     let mut recorded = 0;
     for case in folder.cases()? {
         let own = wanted
@@ -349,8 +351,8 @@ fn same_experiment(there: &Experiment, here: &Experiment) -> Result<(), FolderEr
         ("generator", there.generator.clone(), here.generator.clone()),
         (
             "model",
-            there.identity.to_string(),
-            here.identity.to_string(),
+            canonical_json(&there.identity)?,
+            canonical_json(&here.identity)?,
         ),
         ("profile", there.profile.clone(), here.profile.clone()),
         (
