@@ -175,6 +175,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ModelCommand,
     },
+    /// Evaluate summaries, Factum's or any other's: what they say, and what they must not say
+    Eval {
+        #[command(subcommand)]
+        command: crate::commands::eval::EvalCommand,
+    },
     /// Measure
     Experiment {
         #[command(subcommand)]
@@ -186,7 +191,11 @@ impl Command {
     /// Whether a local model may run in this process.
     #[cfg(all(feature = "local", unix))]
     pub(crate) fn computes(&self) -> bool {
-        matches!(self, Self::Build { generator, .. } if generator.starts_with("local"))
+        match self {
+            Self::Build { generator, .. } => generator.starts_with("local"),
+            Self::Eval { command } => command.computes(),
+            _ => false,
+        }
     }
 }
 

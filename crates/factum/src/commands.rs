@@ -1,6 +1,7 @@
 //! One function a command.
 
 mod changes;
+pub(crate) mod eval;
 pub(crate) mod measures;
 mod model;
 mod reading;
@@ -44,6 +45,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8> {
     let principal = PrincipalId::new(cli.principal.as_str())?;
     match cli.command {
         Command::Demo(args) => return demo::run(args, output).await,
+        Command::Eval { command } => return eval::eval(command, output).await,
         Command::Experiment { command } => return measures::experiment(command, output).await,
         Command::Model { command } => return model::model(command, output).await,
         Command::Init => return changes::init(&cli.directory, &principal, output).await,
@@ -105,8 +107,10 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
         Command::Diff { case, runs } => reading::diff(&case, &runs, context).await,
         Command::Ledger { case } => reading::ledger(&case, context).await,
         Command::History { case } => reading::history(&case, context).await,
-        Command::Demo(_) | Command::Experiment { .. } | Command::Init | Command::Model { .. } => {
-            Ok(0)
-        }
+        Command::Demo(_)
+        | Command::Eval { .. }
+        | Command::Experiment { .. }
+        | Command::Init
+        | Command::Model { .. } => Ok(0),
     }
 }
