@@ -19,6 +19,7 @@ pub mod run;
 pub mod score_name;
 pub mod scorers;
 pub mod source;
+pub mod study;
 pub mod summary;
 
 pub use fixture::{BadFixture, Fixture};

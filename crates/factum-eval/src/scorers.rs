@@ -24,6 +24,7 @@ use crate::summary::Summary;
 
 pub use chronology::tau_b;
 pub use support::supports;
+pub(crate) use words::content;
 
 /// All scores of a summary, with what a reader needs to understand them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]

@@ -64,8 +64,8 @@ pub fn markdown(report: &Report) -> String {
         for score in &columns {
             out.push_str(&format!(" {} |", shown(outcome, *score)));
         }
-        let fired: Vec<String> = outcome.card.fired.iter().map(|id| code(id)).collect();
-        out.push_str(&format!(" {} |\n", fired.join(" ")));
+        let fired: Vec<String> = outcome.card.fired.iter().map(|id| escaped(id)).collect();
+        out.push_str(&format!(" {} |\n", fired.join(", ")));
     }
     if run.len() > MOST_ROWS {
         out.push_str(&format!(

@@ -21,7 +21,7 @@ const EMPTY: &[&str] = &[
 ];
 
 /// The content words of a text, lower case; of scripts without spaces, each two letters that stand together.
-pub(super) fn content(text: &str) -> HashSet<String> {
+pub(crate) fn content(text: &str) -> HashSet<String> {
     let mut out = HashSet::new();
     let mut run: Vec<char> = Vec::new();
     for piece in text.split_word_bounds() {

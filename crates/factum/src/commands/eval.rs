@@ -1,7 +1,8 @@
-//! `factum eval run | diff | schema`: evaluation needs no workspace.
+//! `factum eval run | diff | schema | support`: evaluation needs no workspace.
 
 mod args;
 mod providers;
+mod study;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ pub(super) async fn eval(command: EvalCommand, output: &Output) -> Result<u8> {
             output.raw(SCHEMA);
             Ok(0)
         }
+        EvalCommand::Support { data, seed } => study::support(data, seed, output),
     }
 }
 

@@ -33,6 +33,16 @@ pub(crate) enum EvalCommand {
     /// Print the JSON Schema of fixtures
     #[command(after_help = "Example: factum eval schema > fixture.schema.json")]
     Schema,
+    /// Hold the support check against public data with people's verdicts
+    #[command(after_help = "Example: factum eval support --data ../shared/data")]
+    Support {
+        /// The folder with frank/valid.jsonl and qmsum/val; FACTUM_DATA otherwise, or ../shared/data
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+        /// The seed of bootstrap intervals
+        #[arg(long, default_value_t = SEED)]
+        seed: u64,
+    },
 }
 
 impl EvalCommand {
