@@ -14,7 +14,7 @@ use crate::profile::{Profile, Salient};
 use quoted::Quoted;
 
 /// Version of the checks in this module. It is part of every key.
-pub const SUPPORT_VERSION: u32 = 2;
+pub const SUPPORT_VERSION: u32 = 3;
 
 /// The outcome of a support check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,8 +55,21 @@ pub struct Support {
     pub detail: String,
 }
 
+/// The least share of a claim's content words that its quotes must have, in percent.
+pub const LEAST_SHARE: u32 = quoted::LEAST_SHARE;
+
 /// Runs the profile's checks on a claim's fields and the quotes it cites.
 pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Support {
+    check_support_at(profile, fields, quotes, LEAST_SHARE)
+}
+
+/// [`check_support`] with another [`LEAST_SHARE`], to measure what it changes.
+pub fn check_support_at(
+    profile: &Profile,
+    fields: &Fields,
+    quotes: &[&str],
+    least_share: u32,
+) -> Support {
     let support = |verdict, method, detail: &str| Support {
         verdict,
         method,
@@ -86,7 +99,7 @@ pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Sup
             "no cited quote states this",
         );
     }
-    match quoted::check(profile, fields, quotes) {
+    match quoted::check(profile, fields, quotes, least_share) {
         Quoted::Holds => support(Verdict::Supported, Method::Quoted, ""),
         Quoted::Fails(why) => support(Verdict::Unsupported, Method::Quoted, &why),
     }

@@ -38,7 +38,7 @@ pub struct Statement {
 }
 
 /// Judgements of one origin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Set {
     /// Which.
     pub name: String,
@@ -124,7 +124,8 @@ pub enum Half {
 }
 
 impl Half {
-    const fn word(self) -> &'static str {
+    /// The word in figures.
+    pub const fn word(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Tuning => "tuning",

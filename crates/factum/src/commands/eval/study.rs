@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use factum_casefile::Verdict;
-use factum_casefile::support::SUPPORT_VERSION;
-use factum_eval::scorers::supports;
-use factum_eval::study::{Figure, Half, figure, sets, verdicts};
+use factum_casefile::support::{LEAST_SHARE, SUPPORT_VERSION};
+use factum_eval::scorers::supports_at;
+use factum_eval::study::{Figure, Half, Set, figure, sets, verdicts};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::BadInput;
@@ -21,17 +22,82 @@ pub(super) fn support(data: Option<PathBuf>, seed: u64, output: &Output) -> Resu
         BadInput(error.to_string(), Some(hint))
     })?;
     let mut figures = Vec::new();
+    let mut curve = Vec::new();
     for set in &sets {
-        let found = verdicts(set, &|statement, quotes| {
-            supports(statement, quotes).is_some_and(|found| found.verdict == Verdict::Supported)
-        });
+        for least_share in (0..=100).step_by(10) {
+            for half in [Half::Tuning, Half::Scoring] {
+                let found = figure(set, &accepted(set, least_share), half, seed);
+                curve.extend(found.map(|found| Point {
+                    least_share,
+                    set: found.set,
+                    quotes: found.quotes,
+                    half: found.half,
+                    balanced_accuracy: found.balanced_accuracy,
+                }));
+            }
+        }
+        let found = accepted(set, LEAST_SHARE);
         for half in [Half::All, Half::Tuning, Half::Scoring] {
             figures.extend(figure(set, &found, half, seed));
         }
     }
-    let value = json!({"support_version": SUPPORT_VERSION, "figures": figures});
-    output.result("factum/eval-support/1", &value, || text(&figures))?;
+    let value = json!({
+        "support_version": SUPPORT_VERSION,
+        "least_share": LEAST_SHARE,
+        "figures": figures,
+        "curve": curve,
+    });
+    output.result("factum/eval-support/1", &value, || {
+        text(&figures) + &curve_text(&curve)
+    })?;
     Ok(0)
+}
+
+/// What the check would be worth with another bound on shared words.
+#[derive(Serialize)]
+struct Point {
+    least_share: u32,
+    set: String,
+    quotes: String,
+    half: &'static str,
+    balanced_accuracy: f64,
+}
+
+fn accepted(set: &Set, least_share: u32) -> Vec<bool> {
+    verdicts(set, &|statement, quotes| {
+        supports_at(statement, quotes, least_share)
+            .is_some_and(|found| found.verdict == Verdict::Supported)
+    })
+}
+
+fn curve_text(curve: &[Point]) -> String {
+    let mut out = format!(
+        "\nBalanced accuracy by the least share of content words, in percent (in use: {LEAST_SHARE}):\n"
+    );
+    let mut before = None;
+    for point in curve
+        .iter()
+        .filter(|point| point.half == Half::Tuning.word())
+    {
+        let scoring = curve.iter().find(|other| {
+            (&other.set, &other.quotes, other.least_share)
+                == (&point.set, &point.quotes, point.least_share)
+                && other.half == Half::Scoring.word()
+        });
+        let name = format!("{}, {}", point.set, point.quotes);
+        if before.as_ref() != Some(&name) {
+            out.push_str(&format!("{name}\n  least   tuning  scoring\n"));
+            before = Some(name);
+        }
+        let scoring = scoring.map_or_else(String::new, |point| {
+            format!("{:.1}", point.balanced_accuracy)
+        });
+        out.push_str(&format!(
+            "  {:>5}   {:>6.1}  {scoring:>7}\n",
+            point.least_share, point.balanced_accuracy
+        ));
+    }
+    out
 }
 
 fn text(figures: &[Figure]) -> String {
