@@ -63,6 +63,11 @@ pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Sup
     check_support_at(profile, fields, quotes, LEAST_SHARE)
 }
 
+/// How many percent of a claim's content words its quotes have: what [`LEAST_SHARE`] is held against.
+pub fn content_share(profile: &Profile, fields: &Fields, quotes: &[&str]) -> u32 {
+    quoted::share(profile, fields, quotes)
+}
+
 /// [`check_support`] with another [`LEAST_SHARE`], to measure what it changes.
 pub fn check_support_at(
     profile: &Profile,

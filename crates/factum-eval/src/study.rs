@@ -142,15 +142,26 @@ impl Half {
     }
 }
 
-/// Whether a check accepts each judgement of a set.
-pub fn verdicts(set: &Set, accepts: &dyn Fn(&str, &[&str]) -> bool) -> Vec<bool> {
-    let holds = |statement: &Statement| {
+/// Of each judgement, the least of what `check` says of its statements; none where it refuses one.
+pub fn shares(set: &Set, check: &dyn Fn(&str, &[&str]) -> Option<u32>) -> Vec<Option<u32>> {
+    let share = |statement: &Statement| {
         let quotes: Vec<&str> = statement.quotes.iter().map(String::as_str).collect();
-        accepts(&statement.text, &quotes)
+        check(&statement.text, &quotes)
     };
     set.items
         .iter()
-        .map(|item| item.statements.iter().all(holds))
+        .map(|item| {
+            let all: Option<Vec<u32>> = item.statements.iter().map(share).collect();
+            Some(all?.into_iter().min().unwrap_or(100))
+        })
+        .collect()
+}
+
+/// The verdicts where at least so much must be shared.
+pub fn verdicts(shares: &[Option<u32>], least: u32) -> Vec<bool> {
+    shares
+        .iter()
+        .map(|share| share.is_some_and(|share| share >= least))
         .collect()
 }
 
@@ -268,7 +279,17 @@ mod tests {
         };
         let (mut set, _) = set(&[(true, true)]);
         set.items[0].statements = vec![statement("yes"), statement("no")];
-        assert_eq!(verdicts(&set, &|text, _| text == "yes"), [false]);
-        assert_eq!(verdicts(&set, &|_, quotes| quotes == ["q"]), [true]);
+        let found = |text: &str, quotes: &[&str]| {
+            assert_eq!(quotes, ["q"]);
+            Some(if text == "yes" { 90 } else { 40 })
+        };
+        let least = shares(&set, &found);
+        assert_eq!(least, [Some(40)]);
+        assert_eq!(
+            (verdicts(&least, 40), verdicts(&least, 41)),
+            (vec![true], vec![false])
+        );
+        let refused = shares(&set, &|text, _| (text == "yes").then_some(90));
+        assert_eq!(verdicts(&refused, 0), [false]);
     }
 }

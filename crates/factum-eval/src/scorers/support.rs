@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use factum_casefile::claim::Fields;
-use factum_casefile::support::{LEAST_SHARE, check_support_at};
+use factum_casefile::support::{check_support, check_support_at, content_share};
 use factum_casefile::{Profile, Support, Verdict};
 
 use crate::fixture::Fixture;
@@ -23,14 +23,20 @@ fn profile() -> Option<&'static Profile> {
 }
 
 /// The product's verdict on a statement and the quotes it cites; none where there is no such check.
-pub fn supports(statement: &str, quotes: &[&str]) -> Option<Support> {
-    supports_at(statement, quotes, LEAST_SHARE)
+fn supports(statement: &str, quotes: &[&str]) -> Option<Support> {
+    Some(check_support(profile()?, &fields(statement), quotes))
 }
 
-/// The same with another least share of content words, in percent, to measure what it changes.
-pub fn supports_at(statement: &str, quotes: &[&str], least_share: u32) -> Option<Support> {
-    let fields: Fields = [("statement".to_owned(), statement.to_owned())].into();
-    Some(check_support_at(profile()?, &fields, quotes, least_share))
+fn fields(statement: &str) -> Fields {
+    [("statement".to_owned(), statement.to_owned())].into()
+}
+
+/// The share of a statement's content words that its quotes have, in percent; none where the check refuses it for
+/// anything else.
+pub fn share_if_accepted(statement: &str, quotes: &[&str]) -> Option<u32> {
+    let (profile, fields) = (profile()?, fields(statement));
+    let found = check_support_at(profile, &fields, quotes, 0);
+    (found.verdict == Verdict::Supported).then(|| content_share(profile, &fields, quotes))
 }
 
 pub(super) fn support(fixture: &Fixture, summary: &Summary, card: &mut Scorecard) {

@@ -8,6 +8,7 @@ mod arrows;
 mod bad_input;
 mod crash;
 mod damage;
+mod eval;
 mod journey;
 mod known_faults;
 #[cfg(feature = "local")]

@@ -76,7 +76,7 @@ fn block(number: usize, source: &Source, place: usize, lines: &BTreeMap<usize, b
         }
         Source::Documents(of) => {
             let document = &of.all()[place];
-            let shown = document.text.split('\n').enumerate();
+            let shown = document.text.lines().enumerate();
             let shown = shown.map(|(line, text)| ((line + 1).to_string(), text));
             (
                 format!("{}, version {}", document.id, document.version),

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use factum_casefile::Verdict;
 use factum_casefile::support::{LEAST_SHARE, SUPPORT_VERSION};
-use factum_eval::scorers::supports_at;
-use factum_eval::study::{Figure, Half, Set, figure, sets, verdicts};
+use factum_eval::scorers::share_if_accepted;
+use factum_eval::study::{Figure, Half, figure, sets, shares, verdicts};
 use serde::Serialize;
 use serde_json::json;
 
@@ -24,9 +23,10 @@ pub(super) fn support(data: Option<PathBuf>, seed: u64, output: &Output) -> Resu
     let mut figures = Vec::new();
     let mut curve = Vec::new();
     for set in &sets {
+        let shares = shares(set, &share_if_accepted);
         for least_share in (0..=100).step_by(10) {
             for half in [Half::Tuning, Half::Scoring] {
-                let found = figure(set, &accepted(set, least_share), half, seed);
+                let found = figure(set, &verdicts(&shares, least_share), half, seed);
                 curve.extend(found.map(|found| Point {
                     least_share,
                     set: found.set,
@@ -36,7 +36,7 @@ pub(super) fn support(data: Option<PathBuf>, seed: u64, output: &Output) -> Resu
                 }));
             }
         }
-        let found = accepted(set, LEAST_SHARE);
+        let found = verdicts(&shares, LEAST_SHARE);
         for half in [Half::All, Half::Tuning, Half::Scoring] {
             figures.extend(figure(set, &found, half, seed));
         }
@@ -61,13 +61,6 @@ struct Point {
     quotes: String,
     half: &'static str,
     balanced_accuracy: f64,
-}
-
-fn accepted(set: &Set, least_share: u32) -> Vec<bool> {
-    verdicts(set, &|statement, quotes| {
-        supports_at(statement, quotes, least_share)
-            .is_some_and(|found| found.verdict == Verdict::Supported)
-    })
 }
 
 fn curve_text(curve: &[Point]) -> String {
