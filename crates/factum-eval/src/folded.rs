@@ -44,7 +44,7 @@ pub struct Hit {
 impl Folded {
     /// Folds a text.
     pub fn new(text: &str) -> Self {
-        let folder = CaseMapper::new();
+        let mapper = CaseMapper::new();
         let normalizer = DecomposingNormalizer::new_nfd();
         let mut out = String::with_capacity(text.len());
         let mut units = Vec::with_capacity(text.len());
@@ -79,7 +79,7 @@ impl Folded {
                     .map(plain)
                     .collect();
                 let decomposed = normalizer.normalize(&plain);
-                let folded = folder.fold_string(&decomposed);
+                let folded = mapper.fold_string(&decomposed);
                 out.push_str(&normalizer.normalize(&folded));
             }
         }

@@ -114,7 +114,7 @@ pub fn is_yaml(path: &Path) -> bool {
 pub fn text_of(bytes: &[u8]) -> Result<&str, SyntaxError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let line = before.split(|&byte| byte == b'\n').count();
         SyntaxError::new(u32::try_from(line).unwrap_or(u32::MAX), "not UTF-8")
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))

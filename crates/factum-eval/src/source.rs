@@ -168,12 +168,12 @@ impl Documents {
         if let Some(part) = &part
             && self.newest.contains_key(rest)
         {
-            return self.passage(id, rest, None, Some(part.clone()));
+            return self.passage(id, rest, None, Some(part));
         }
         let unknown = || EvidenceError::Unknown(id.to_owned());
         let (doc, version) = rest.rsplit_once('@').ok_or_else(unknown)?;
         let version: u32 = version.parse().map_err(|_| unknown())?;
-        self.passage(id, doc, Some(version), part)
+        self.passage(id, doc, Some(version), part.as_ref())
     }
 
     fn passage(
@@ -181,7 +181,7 @@ impl Documents {
         id: &str,
         doc: &str,
         version: Option<u32>,
-        part: Option<Part>,
+        part: Option<&Part>,
     ) -> Result<Passage<'_>, EvidenceError> {
         let current = *self
             .newest
@@ -205,9 +205,9 @@ impl Documents {
         let outside = || EvidenceError::Outside(id.to_owned());
         let span = match part {
             None => Span::new(0, length(&document.text)),
-            Some(Part::Points(start, end)) if start < end => Span::new(start, end),
+            Some(&Part::Points(start, end)) if start < end => Span::new(start, end),
             Some(Part::Points(..)) => return Err(outside()),
-            Some(Part::Lines(first, last)) => {
+            Some(&Part::Lines(first, last)) => {
                 span_of_lines(&document.text, first, last).ok_or_else(outside)?
             }
         };

@@ -296,7 +296,7 @@ fn spoken_numbers(text: &str) -> BTreeSet<String> {
         match (value, open) {
             (Some(100), Some(before)) if before < 10 => (open, last) = (Some(before * 100), 100),
             (Some(1000), Some(before)) if thousands == 0 => {
-                (thousands, open, last) = (before * 1000, None, 1000)
+                (thousands, open, last) = (before * 1000, None, 1000);
             }
             // `twenty five`, `two hundred (and) ten`: what follows is smaller than what it is added to.
             (Some(value), Some(before))

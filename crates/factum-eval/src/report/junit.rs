@@ -70,9 +70,7 @@ fn fixture(report: &Report, outcome: &Outcome) -> Case {
     };
     let mut lines = outcome.errors.clone();
     let mut kind = Kind::Passed;
-    if !lines.is_empty() {
-        kind = Kind::Error;
-    } else {
+    if lines.is_empty() {
         lines.extend(mismatch_lines(outcome));
         let failed = report.gates.iter().filter(|gate| {
             gate.state == GateState::Failed && gate.fixtures.contains(&outcome.name)
@@ -95,6 +93,8 @@ fn fixture(report: &Report, outcome: &Outcome) -> Case {
                     .map(|id| format!("event not mentioned: {id}")),
             );
         }
+    } else {
+        kind = Kind::Error;
     }
     Case {
         name,
@@ -107,9 +107,8 @@ fn fixture(report: &Report, outcome: &Outcome) -> Case {
 fn gate(report: &Report, gate: &GateResult) -> Case {
     let kind = match gate.state {
         GateState::Held => Kind::Passed,
-        GateState::Failed => Kind::Failure,
         GateState::Unmeasured if report.allow_unmeasured => Kind::Skipped,
-        GateState::Unmeasured => Kind::Failure,
+        GateState::Failed | GateState::Unmeasured => Kind::Failure,
     };
     Case {
         name: gate.gate.clone(),

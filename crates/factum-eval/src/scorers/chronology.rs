@@ -12,7 +12,7 @@ use crate::scorers::mentions::Covered;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tau {
     /// The coefficient, -1 to 1.
-    pub tau: f64,
+    pub coefficient: f64,
     /// Concordant less discordant pairs.
     pub balance: i64,
     /// Pairs.
@@ -43,7 +43,7 @@ pub fn tau_b(items: &[(f64, f64)]) -> Option<Tau> {
         balance as f64,
     );
     (norm > 0.0).then(|| Tau {
-        tau: (difference / norm).clamp(-1.0, 1.0),
+        coefficient: (difference / norm).clamp(-1.0, 1.0),
         balance,
         pairs,
     })
@@ -57,7 +57,7 @@ pub(super) fn chronology(fixture: &Fixture, covered: &Covered, card: &mut Scorec
     let found = tau_b(&orders);
     let measured = |value: fn(f64) -> f64| match found {
         Some(found) => Measured::Score {
-            value: value(found.tau),
+            value: value(found.coefficient),
             hits: found.balance,
             of: found.pairs,
         },
@@ -75,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tau(items: &[(f64, f64)]) -> Option<f64> {
-        tau_b(items).map(|found| found.tau)
+        tau_b(items).map(|found| found.coefficient)
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Provider for Counting {
 fn two() -> Loaded {
     let one = lines(r#""absent": ["x"]"#);
     let mut other = lines(r#""absent": ["x"]"#);
-    other.name = "other".to_owned();
+    "other".clone_into(&mut other.name);
     Loaded {
         fixtures: vec![one, other],
         bad: Vec::new(),

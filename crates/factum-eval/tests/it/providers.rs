@@ -89,7 +89,7 @@ fn what_a_hanging_program_started_is_ended_with_it() {
 #[test]
 fn one_fixture_s_fault_leaves_the_others_whole() {
     let mut other = lines(r#""absent": ["x"]"#);
-    other.name = "other".to_owned();
+    "other".clone_into(&mut other.name);
     let loaded = Loaded {
         fixtures: vec![lines(r#""absent": ["x"]"#), other],
         bad: Vec::new(),
@@ -154,7 +154,7 @@ fn a_folder_of_outputs_is_read_by_fixture_name() {
 
 fn product(generator: Generator, name: &str, runtime: &tokio::runtime::Runtime) -> Engine {
     let around = Surroundings {
-        limit: Duration::from_secs(60),
+        limit: Duration::from_mins(1),
         clock: Arc::new(|| 1_700_000_000_000),
         runtime: runtime.handle().clone(),
         stopped: Arc::new(|| false),
@@ -260,7 +260,7 @@ fn identities_hold_model_and_profile() {
     .identity();
     assert_ne!(one, two);
     let around = Surroundings {
-        limit: Duration::from_secs(60),
+        limit: Duration::from_mins(1),
         clock: Arc::new(|| 0),
         runtime: runtime.handle().clone(),
         stopped: Arc::new(|| false),

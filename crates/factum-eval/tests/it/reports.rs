@@ -119,7 +119,7 @@ fn a_history_is_only_appended_to_and_each_record_can_be_compared() {
     assert!(!last.scores.fixtures.contains_key("clean-run"));
     let first = history::read(&format!("{name}#1")).unwrap();
     let fabricated = &first.scores.fixtures["fabricated-location"];
-    assert_eq!(fabricated.scores[&ScoreName::Precision], 0.5);
+    assert!((fabricated.scores[&ScoreName::Precision] - 0.5).abs() < 1e-9);
     assert!(fabricated.fired.contains("entered-the-hold"));
     assert!(history::read(&format!("{name}#3")).is_err());
     std::fs::write(&path, "rubbish\n").unwrap();
