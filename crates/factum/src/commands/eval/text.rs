@@ -1,7 +1,7 @@
 //! Evaluations as text for a terminal.
 
 use factum_eval::gates::GateState;
-use factum_eval::outcome::Outcome;
+use factum_eval::outcome::{Aggregate, Outcome};
 use factum_eval::paired::Diff;
 use factum_eval::report::{gate_line, mismatch_lines, shown};
 use factum_eval::{Report, ScoreName};
@@ -59,13 +59,21 @@ pub(super) fn report(report: &Report) -> String {
         out.push_str(&format!("{mark} {}\n", clean(&gate_line(gate))));
     }
     out.push_str(&format!(
-        "{} fixtures by {} in {:.2} s: {}\n",
-        run.iter().filter(|outcome| outcome.repeat == 1).count(),
+        "{} by {} in {:.2} s: {}\n",
+        fixtures(run.iter().filter(|outcome| outcome.repeat == 1).count()),
         clean(&report.provider),
         report.seconds,
         report.verdict.word()
     ));
     out
+}
+
+fn fixtures(n: usize) -> String {
+    if n == 1 {
+        "1 fixture".to_owned()
+    } else {
+        format!("{n} fixtures")
+    }
 }
 
 fn label(outcome: &Outcome, repeats: u32) -> String {
@@ -94,7 +102,7 @@ fn row(out: &mut String, width: usize, name: &str, cells: impl Iterator<Item = S
 }
 
 fn aggregates(report: &Report, columns: &[ScoreName], width: usize, out: &mut String) {
-    let cells = |pick: &dyn Fn(&factum_eval::outcome::Aggregate, ScoreName) -> Option<String>| {
+    let cells = |pick: &dyn Fn(&Aggregate, ScoreName) -> Option<String>| {
         columns
             .iter()
             .map(|score| {
@@ -118,37 +126,22 @@ fn aggregates(report: &Report, columns: &[ScoreName], width: usize, out: &mut St
             )
         }),
     );
-    row(
-        out,
-        width,
-        "  from",
-        cells(&|found, score| Some(score.shown(found.interval?.low))),
-    );
-    row(
-        out,
-        width,
-        "  to",
-        cells(&|found, score| Some(score.shown(found.interval?.high))),
-    );
-    row(
-        out,
-        width,
-        "  over",
-        cells(&|found, _| Some(found.of.to_string())),
-    );
-    let errored = columns.iter().any(|score| {
-        report
-            .aggregates
-            .get(score)
-            .is_some_and(|found| found.errored > 0)
-    });
-    if errored {
-        row(
-            out,
-            width,
-            "  errors",
-            cells(&|found, _| Some(found.errored.to_string())),
-        );
+    let any = |has: fn(&Aggregate) -> bool| {
+        let found = |score| report.aggregates.get(score).is_some_and(has);
+        columns.iter().any(found)
+    };
+    // One fixture alone has no interval.
+    if any(|found| found.interval.is_some()) {
+        let low = cells(&|found, score| Some(score.shown(found.interval?.low)));
+        row(out, width, "  from", low);
+        let high = cells(&|found, score| Some(score.shown(found.interval?.high)));
+        row(out, width, "  to", high);
+    }
+    let of = cells(&|found, _| Some(found.of.to_string()));
+    row(out, width, "  over", of);
+    if any(|found| found.errored > 0) {
+        let errored = cells(&|found, _| Some(found.errored.to_string()));
+        row(out, width, "  errors", errored);
     }
 }
 
@@ -179,8 +172,8 @@ fn problems(outcome: &Outcome, out: &mut String) {
 /// Two runs compared.
 pub(super) fn diff(diff: &Diff, before: &str, after: &str) -> String {
     let mut out = format!(
-        "{} fixtures in both {} and {}.\n",
-        diff.both,
+        "{} in both {} and {}.\n",
+        fixtures(diff.both),
         clean(before),
         clean(after)
     );
