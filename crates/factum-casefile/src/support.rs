@@ -2,7 +2,8 @@
 //!
 //! Three checks so far, the first that holds decides. `fact-line`: a rule of the profile, applied to a cited
 //! quote alone, states exactly the claim's fields. `verbatim`: the claim's sentence field is exactly a cited
-//! quote. `quoted`: numbers, names and negation of a claim in other words agree with its quotes.
+//! quote. `quoted`: numbers, names and negation of a claim in other words agree with its quotes,
+//! and half of its words are theirs; `docs/support.md` says what it can't see, and how good it is.
 //! None vouches that the document is right.
 
 mod quoted;
@@ -36,7 +37,7 @@ pub enum Method {
     FactLine,
     /// The claim is its quote.
     Verbatim,
-    /// Numbers, names and negation agree with the quotes.
+    /// Numbers, names, negation and most words agree with the quotes.
     Quoted,
     /// No check ran.
     None,
