@@ -2,7 +2,8 @@
 //!
 //! Three checks so far, the first that holds decides. `fact-line`: a rule of the profile, applied to a cited
 //! quote alone, states exactly the claim's fields. `verbatim`: the claim's sentence field is exactly a cited
-//! quote. `quoted`: numbers, names and negation of a claim in other words agree with its quotes.
+//! quote. `quoted`: numbers, names and negation of a claim in other words agree with its quotes,
+//! and half of its words are theirs; `docs/support.md` says what it can't see, and how good it is.
 //! None vouches that the document is right.
 
 mod quoted;
@@ -14,7 +15,7 @@ use crate::profile::{Profile, Salient};
 use quoted::Quoted;
 
 /// Version of the checks in this module. It is part of every key.
-pub const SUPPORT_VERSION: u32 = 2;
+pub const SUPPORT_VERSION: u32 = 3;
 
 /// The outcome of a support check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub enum Method {
     FactLine,
     /// The claim is its quote.
     Verbatim,
-    /// Numbers, names and negation agree with the quotes.
+    /// Numbers, names, negation and most words agree with the quotes.
     Quoted,
     /// No check ran.
     None,
@@ -55,8 +56,26 @@ pub struct Support {
     pub detail: String,
 }
 
+/// The least share of a claim's content words that its quotes must have, in percent.
+pub const LEAST_SHARE: u32 = quoted::LEAST_SHARE;
+
 /// Runs the profile's checks on a claim's fields and the quotes it cites.
 pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Support {
+    check_support_at(profile, fields, quotes, LEAST_SHARE)
+}
+
+/// How many percent of a claim's content words its quotes have: what [`LEAST_SHARE`] is held against.
+pub fn content_share(profile: &Profile, fields: &Fields, quotes: &[&str]) -> u32 {
+    quoted::share(profile, fields, quotes)
+}
+
+/// [`check_support`] with another [`LEAST_SHARE`], to measure what it changes.
+pub fn check_support_at(
+    profile: &Profile,
+    fields: &Fields,
+    quotes: &[&str],
+    least_share: u32,
+) -> Support {
     let support = |verdict, method, detail: &str| Support {
         verdict,
         method,
@@ -86,7 +105,7 @@ pub fn check_support(profile: &Profile, fields: &Fields, quotes: &[&str]) -> Sup
             "no cited quote states this",
         );
     }
-    match quoted::check(profile, fields, quotes) {
+    match quoted::check(profile, fields, quotes, least_share) {
         Quoted::Holds => support(Verdict::Supported, Method::Quoted, ""),
         Quoted::Fails(why) => support(Verdict::Unsupported, Method::Quoted, &why),
     }

@@ -227,10 +227,10 @@ mod tests {
             format!("{name} {}", context.digest())
         });
         let golden = [
-            "narrative ffaeb24177bceffdd51d3815351c42c2f81d0d0ae066745bf637d1802facd5d2",
-            "facts 210d767bfdb2165cc054735772d4e2f77c20867f418daf888a01969735124c2d",
-            "session d9e275008222873d3afe8769e88371ab7343aaf35f208199d08619ea4d1c6ff3",
-            "controlled f207811f53c8d17b980d9a208edd21e8f882dabe31707fa90df6fc4f9edb307a",
+            "narrative 1ff2e7399d48219b4ebf86f1e8cb8bcf781438ee3f62c1f12d5a96507e87f0e5",
+            "facts cee22b129dbc6459178874adb3f087ae234f3dec6f1c501fa5f4e616cb614a2d",
+            "session e2ad36212f32dfd07aaf52c91716893685953c9bd22694acd3019220afdbf8a0",
+            "controlled c4baee536ecdb16f2c916ffde392e0faf7df4e13bea973c45f0bccd62d4b9ba2",
         ];
         assert_eq!(found, golden);
     }
@@ -250,10 +250,10 @@ mod tests {
             format!("{name} {}", context.digest())
         });
         let golden = [
-            "narrative d574daa8d2b39e5493dc7998e8273ac624b80fe2d84cda8f094c89dc487da3f0",
-            "facts 42260c4a98b63ebcda25ad6328ad41dc5cd1a0fab893bcd09bfabf8cde09b88d",
-            "session f4049f232396ce82002f274ac104c8e81a0e4ceef79b16ed9252e1f412d6579c",
-            "controlled b166c4f8f440d27a380d496f1b4616eeb7b7446517292a317cb1a54a6f860d38",
+            "narrative 1dda70b0dc0529a69554c39cd50ca497e17dd11da08c72f7d81c360b7163c436",
+            "facts a6232ee5dc67bedb583e48756296d5d37f6ec998d8354ce2444ea54ed8651d2b",
+            "session d289ed6c285971491dc2cbb47baf076f92f81fc302a523adbe0f0671ac5717d5",
+            "controlled 11f582687453abb1b40395e1a008780efab8880fed265b7a966fbb24b69525c7",
         ];
         assert_eq!(found, golden);
     }

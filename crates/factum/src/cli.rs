@@ -188,6 +188,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ModelCommand,
     },
+    /// Evaluate summaries, Factum's or any other's: what they say, and what they must not say
+    Eval {
+        #[command(subcommand)]
+        command: crate::commands::eval::EvalCommand,
+    },
     /// Measure
     Experiment {
         #[command(subcommand)]
@@ -207,6 +212,7 @@ impl Command {
                         command: ControlledCommand::Run(arguments),
                     },
             } => &arguments.generator,
+            Self::Eval { command } => return command.computes(),
             _ => return false,
         };
         generator.starts_with("local")

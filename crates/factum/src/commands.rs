@@ -3,6 +3,7 @@
 mod audit;
 mod changes;
 mod controlled;
+pub(crate) mod eval;
 pub(crate) mod measures;
 mod model;
 mod prov;
@@ -55,6 +56,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8> {
         Command::Experiment {
             command: ExperimentCommand::Scale { documents, keep },
         } => return measures::scale(documents, keep, output).await,
+        Command::Eval { command } => return eval::eval(command, output).await,
         Command::Model { command } => return model::model(command, output).await,
         Command::Verify {
             what: Some(what),
@@ -125,8 +127,10 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
         Command::Diff { case, runs } => reading::diff(&case, &runs, context).await,
         Command::Ledger { case } => reading::ledger(&case, context).await,
         Command::History { case } => reading::history(&case, context).await,
-        Command::Demo(_) | Command::Experiment { .. } | Command::Init | Command::Model { .. } => {
-            Ok(0)
-        }
+        Command::Demo(_)
+        | Command::Eval { .. }
+        | Command::Experiment { .. }
+        | Command::Init
+        | Command::Model { .. } => Ok(0),
     }
 }

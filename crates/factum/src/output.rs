@@ -54,6 +54,15 @@ impl Output {
         write_out(&(text + "\n"));
     }
 
+    /// Prints text that is the result itself, whatever was asked for.
+    #[expect(
+        clippy::unused_self,
+        reason = "an output is what commands are given to print on"
+    )]
+    pub(crate) fn raw(&self, text: &str) {
+        write_out(text);
+    }
+
     /// Prints a JSON document where JSON was asked for.
     pub(crate) fn json_only(&self, format: &str, value: Value) {
         if self.json {

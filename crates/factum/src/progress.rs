@@ -43,6 +43,11 @@ impl Terminal {
             stop,
         }
     }
+
+    /// The flag that Ctrl-C raises.
+    pub(crate) fn stop_flag(&self) -> Arc<StopFlag> {
+        Arc::clone(&self.stop)
+    }
 }
 
 impl Watcher for Terminal {

@@ -8,6 +8,7 @@ mod arrows;
 mod bad_input;
 mod crash;
 mod damage;
+mod eval;
 mod experiment;
 mod experiment_verify;
 mod journey;
