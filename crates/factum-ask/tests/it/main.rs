@@ -1,0 +1,9 @@
+//! What the crate does, one module a topic.
+
+mod citing;
+mod compaction;
+mod desk;
+mod documented;
+mod interleavings;
+mod ledger;
+mod policy;
