@@ -7,3 +7,6 @@ mod documented;
 mod interleavings;
 mod ledger;
 mod policy;
+mod qmsum;
+mod room;
+mod search;
