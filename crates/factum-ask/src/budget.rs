@@ -26,9 +26,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             requests: 8,
-            input_tokens: 24_000,
+            input_tokens: 100_000,
             new_tokens: 1_024,
-            total_tokens: 200_000,
+            total_tokens: 400_000,
             time: Duration::from_mins(10),
         }
     }

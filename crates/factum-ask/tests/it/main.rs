@@ -1,5 +1,7 @@
 //! What the crate does, one module a topic.
 
+mod asking;
+mod changes;
 mod citing;
 mod compaction;
 mod desk;
@@ -10,3 +12,4 @@ mod policy;
 mod qmsum;
 mod room;
 mod search;
+mod server;
