@@ -165,6 +165,16 @@ pub(crate) enum Command {
         /// A case file or a run; without it, all case files
         what: Option<String>,
     },
+    /// Ask a question, or hold a conversation, and see what each answer rests on
+    #[command(
+        after_help = "Examples: factum ask WD-2291 \"When did the hose burst?\"\n          factum ask WD-2291"
+    )]
+    Ask(crate::commands::ask::AskArgs),
+    /// List, show, resume and delete your conversations
+    Conversation {
+        #[command(subcommand)]
+        command: crate::commands::ask::ConversationCommand,
+    },
     /// Export runs and texts as JSON
     Export {
         #[command(subcommand)]
@@ -186,7 +196,11 @@ impl Command {
     /// Whether a local model may run in this process.
     #[cfg(all(feature = "local", unix))]
     pub(crate) fn computes(&self) -> bool {
-        matches!(self, Self::Build { generator, .. } if generator.starts_with("local"))
+        match self {
+            Self::Build { generator, .. } => generator.starts_with("local"),
+            Self::Ask(args) => args.computes(),
+            _ => false,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One function a command.
 
+pub(crate) mod ask;
 mod changes;
 pub(crate) mod measures;
 mod model;
@@ -82,6 +83,8 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
             full,
             generator,
         } => measures::build(&case, full, &generator, context).await,
+        Command::Ask(args) => ask::ask(args, context).await,
+        Command::Conversation { command } => ask::conversation(command, context).await,
         Command::Compare { first, second } => measures::compare(&first, &second, context).await,
         Command::Verify { what } => measures::verify(what.as_deref(), context).await,
         Command::Export { command } => measures::export(command, context).await,

@@ -82,16 +82,9 @@ pub(crate) fn obedient(number: usize, asked: &Asked) -> Reply {
         0 => search("hose burst repair costs"),
         1 => cite(&asked.ids()),
         _ => {
-            let all: Vec<_> = asked
-                .messages()
-                .iter()
-                .filter_map(|m| m["content"].as_str())
-                .collect();
-            let id = all
-                .iter()
-                .rev()
-                .find_map(|text| text.split('[').nth(1)?.split(']').next())
-                .unwrap();
+            // The newest citation of the hose's document.
+            let ids = asked.text.split('[').filter_map(|part| part.split(']').next());
+            let id = ids.filter(|id| id.starts_with("a.txt@")).last().unwrap_or("nothing");
             say(&format!(
                 "The hose burst on 3 March 2026 [{id}]. Nobody knows why."
             ))
@@ -112,16 +105,16 @@ async fn an_obedient_model_s_answer_is_grounded_sentence_by_sentence() {
     .await;
     assert_eq!(answer.status, Status::Grounded);
     assert_eq!(answer.violations, Vec::<u64>::new());
-    assert_eq!(
-        answer.text,
-        "The hose burst on 3 March 2026 [1]. Nobody knows why.".replace(" [1].", ". [1]")
-    );
+    let hose = answer.refs.iter().find(|one| one.doc_id == "a.txt").unwrap();
+    let number = hose.display;
+    let expected = format!("The hose burst on 3 March 2026. [{number}] Nobody knows why.");
+    assert_eq!(answer.text, expected);
     assert_eq!(answer.sentences.len(), 2);
-    assert_eq!(answer.sentences[0].refs, [1]);
+    assert_eq!(answer.sentences[0].refs, [number]);
     assert_eq!(answer.sentences[0].support.verdict, Verdict::Supported);
     assert!(answer.sentences[1].refs.is_empty());
     assert_eq!(answer.sentences[1].support.verdict, Verdict::Unchecked);
-    assert_eq!(answer.refs[0].quote.as_deref(), Some(HOSE));
+    assert_eq!(hose.quote.as_deref(), Some(HOSE));
     assert_eq!(
         (
             answer.counts.requests,
