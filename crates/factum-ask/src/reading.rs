@@ -48,8 +48,13 @@ impl Conversation {
             .iter()
             .flat_map(|one| one.declared.iter().flatten().cloned())
             .collect();
-        let sources: BTreeSet<Source> =
-            answers.iter().flat_map(|one| self.made_from(one)).collect();
+        let sources: BTreeSet<Source> = answers
+            .iter()
+            .flat_map(|one| {
+                let found = one.searches.iter().flat_map(found_in);
+                self.made_from(one).into_iter().chain(found)
+            })
+            .collect();
         let access = Access {
             workspace: &self.workspace,
             principal: &self.principal,
@@ -111,10 +116,21 @@ impl Conversation {
             answer.sentences = Vec::new();
             // What was looked for may be words of it, too.
             answer.searches = Vec::new();
+            answer
+                .refs
+                .retain(|one| matches!(one.fault, None | Some(WhyIgnored::Stale)));
             for cited in &mut answer.refs {
                 cited.quote = None;
             }
         }
+        // What is hidden is not even named.
+        for search in &mut answer.searches {
+            let case = search.case_id.clone();
+            search
+                .found
+                .retain(|id| state(&Ref::new(case.clone(), id.clone()).source()).is_some());
+        }
+        answer.retrieved = retrieved(&answer.searches);
         Exchange {
             standing: how,
             answered_at: one.at,
@@ -180,6 +196,11 @@ impl Conversation {
             fault,
         })
     }
+}
+
+fn found_in(search: &Searched) -> impl Iterator<Item = Source> + '_ {
+    let sources = search.found.iter().cloned();
+    sources.map(|id| Ref::new(search.case_id.clone(), id).source())
 }
 
 fn retrieved(searches: &[Searched]) -> Vec<factum_casefile::EvidenceId> {

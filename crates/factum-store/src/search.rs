@@ -11,6 +11,7 @@
 mod block;
 mod rank;
 mod segment;
+mod verify;
 mod visible;
 
 use std::collections::BTreeSet;

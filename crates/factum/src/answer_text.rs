@@ -22,16 +22,25 @@ pub(crate) fn answer(answer: &Answer) -> String {
     let counts = &answer.counts;
     let _ = write!(out, "{} · {}", answer.conversation_id, answer.generator);
     if counts.requests > 0 {
-        let about = if counts.tokens_bounded { "at most " } else { "" };
+        let about = if counts.tokens_bounded {
+            "at most "
+        } else {
+            ""
+        };
         let _ = write!(
             out,
-            " · {} requests, {about}{} tokens",
-            counts.requests,
+            " · {}, {about}{} tokens",
+            plural(counts.requests as usize, "request"),
             counts.prompt_tokens + counts.new_tokens
         );
     }
     let _ = writeln!(out, " · {:.1} s", answer.seconds);
     out
+}
+
+fn plural(count: usize, what: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{end}")
 }
 
 fn words(answer: &Answer) -> String {
@@ -46,18 +55,23 @@ fn grounding(answer: &Answer) -> String {
     let mut out = String::new();
     match answer.status {
         Status::Grounded => {
-            let documents: std::collections::BTreeSet<_> =
-                answer.refs.iter().map(|one| (&one.case_id, &one.doc_id)).collect();
+            let documents: std::collections::BTreeSet<_> = answer
+                .refs
+                .iter()
+                .map(|one| (&one.case_id, &one.doc_id))
+                .collect();
             let _ = writeln!(
                 out,
-                "GROUNDED in {} passages of {} documents.",
-                answer.refs.len(),
-                documents.len()
+                "GROUNDED in {} of {}.",
+                plural(answer.refs.len(), "passage"),
+                plural(documents.len(), "document")
             );
         }
         Status::Ungrounded => out.push_str("UNGROUNDED: no passage supports this.\n"),
         Status::Missing if answer.violations.contains(&answer.question_id) => {
-            out.push_str("NOT DECLARED: the model did not say what this rests on, though it was asked.\n");
+            out.push_str(
+                "NOT DECLARED: the model did not say what this rests on, though it was asked.\n",
+            );
         }
         Status::Missing => out.push_str("NOT DECLARED: no document was looked at for this.\n"),
     }
@@ -77,7 +91,11 @@ fn grounding(answer: &Answer) -> String {
 fn sources(answer: &Answer) -> String {
     let mut out = String::new();
     for one in &answer.refs {
-        let place = one.place.as_deref().map(|place| format!(", {place}")).unwrap_or_default();
+        let place = one
+            .place
+            .as_deref()
+            .map(|place| format!(", {place}"))
+            .unwrap_or_default();
         let now = match one.fault {
             None => "",
             Some(WhyIgnored::Stale) => " (OUTDATED: the document has another version now)",
@@ -104,7 +122,8 @@ fn sources(answer: &Answer) -> String {
 /// All conversations, one a line.
 pub(crate) fn conversations(all: &[ConversationRow]) -> String {
     if all.is_empty() {
-        return "You have no conversations; `factum ask CASE \"QUESTION\"` begins one.\n".to_owned();
+        return "You have no conversations; `factum ask CASE \"QUESTION\"` begins one.\n"
+            .to_owned();
     }
     all.iter()
         .map(|one| {
@@ -120,7 +139,11 @@ pub(crate) fn conversations(all: &[ConversationRow]) -> String {
 
 /// A conversation as it stands now.
 pub(crate) fn conversation(conversation: &Conversation, exchanges: &[Exchange]) -> String {
-    let cases: Vec<String> = conversation.cases().iter().map(ToString::to_string).collect();
+    let cases: Vec<String> = conversation
+        .cases()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let mut out = format!("{} on {}\n", conversation.id(), cases.join(", "));
     for exchange in exchanges {
         let _ = writeln!(
@@ -131,9 +154,9 @@ pub(crate) fn conversation(conversation: &Conversation, exchanges: &[Exchange]) 
         );
         match exchange.standing {
             AnswerStanding::Current => {}
-            AnswerStanding::Outdated => out.push_str(
-                "OUTDATED: a document that this rests on has another version now.\n",
-            ),
+            AnswerStanding::Outdated => {
+                out.push_str("OUTDATED: a document that this rests on has another version now.\n")
+            }
             AnswerStanding::Withheld => {
                 out.push_str(
                     "WITHHELD: a document that this was made from was withdrawn, or is hidden from you.\n",

@@ -83,8 +83,14 @@ pub(crate) fn obedient(number: usize, asked: &Asked) -> Reply {
         1 => cite(&asked.ids()),
         _ => {
             // The newest citation of the hose's document.
-            let ids = asked.text.split('[').filter_map(|part| part.split(']').next());
-            let id = ids.filter(|id| id.starts_with("a.txt@")).last().unwrap_or("nothing");
+            let ids = asked
+                .text
+                .split('[')
+                .filter_map(|part| part.split(']').next());
+            let id = ids
+                .filter(|id| id.starts_with("a.txt@"))
+                .last()
+                .unwrap_or("nothing");
             say(&format!(
                 "The hose burst on 3 March 2026 [{id}]. Nobody knows why."
             ))
@@ -105,7 +111,11 @@ async fn an_obedient_model_s_answer_is_grounded_sentence_by_sentence() {
     .await;
     assert_eq!(answer.status, Status::Grounded);
     assert_eq!(answer.violations, Vec::<u64>::new());
-    let hose = answer.refs.iter().find(|one| one.doc_id == "a.txt").unwrap();
+    let hose = answer
+        .refs
+        .iter()
+        .find(|one| one.doc_id == "a.txt")
+        .unwrap();
     let number = hose.display;
     let expected = format!("The hose burst on 3 March 2026. [{number}] Nobody knows why.");
     assert_eq!(answer.text, expected);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use factum_ask::budget::{Limits, Offer, Spent};
+use factum_ask::budget::Offer::{All, CiteOnly, Nothing};
+use factum_ask::budget::{Limits, Spent};
 use factum_ask::ledger::{CiteJudgement, Named, Status, bare_id, judge};
 use factum_ask::message::{Outcome, WhyIgnored};
 
@@ -135,7 +136,6 @@ fn s33_after_the_limit_citing_stays_possible_for_two_more_requests() {
         offers.push(offer);
         spent.add(10, offer);
     }
-    use Offer::{All, CiteOnly, Nothing};
     assert_eq!(
         offers,
         [All, All, All, CiteOnly, CiteOnly, Nothing, Nothing]

@@ -273,3 +273,43 @@ async fn a_database_from_before_the_index_is_findable_once_it_is_opened() {
         expected
     );
 }
+
+#[tokio::test]
+async fn verification_finds_a_flipped_byte_of_the_index() {
+    let room = Room::new(&["wd"]).await;
+    room.publish("wd", "a.txt", "The hose burst. 水道管が破裂した。\n")
+        .await;
+    room.publish("wd", "b.txt", "The repair costs 4,200 euros.\n")
+        .await;
+    let verified = room
+        .workspace
+        .verify_case(&case("wd"), &room.owner)
+        .await
+        .unwrap();
+    assert!(verified.findings.is_empty(), "{:?}", verified.findings);
+    let database = room.folder.path().join(".factum/factum.db");
+    let program = "import sqlite3, sys\n\
+        db = sqlite3.connect(sys.argv[1])\n\
+        no, body = db.execute('SELECT rowid, body FROM search_blocks').fetchone()\n\
+        body = bytearray(body); body[-1] ^= 1\n\
+        db.execute('UPDATE search_blocks SET body = ? WHERE rowid = ?', (bytes(body), no))\n\
+        db.commit()\n";
+    let ran = std::process::Command::new("python3")
+        .args(["-c", program])
+        .arg(&database)
+        .status();
+    assert!(ran.expect("this test needs python3").success());
+    let verified = room
+        .workspace
+        .verify_case(&case("wd"), &room.owner)
+        .await
+        .unwrap();
+    assert!(
+        verified
+            .findings
+            .iter()
+            .any(|one| one.class == "search-index"),
+        "{:?}",
+        verified.findings
+    );
+}

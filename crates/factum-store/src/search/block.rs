@@ -7,10 +7,14 @@ use factum_base::Span;
 
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
+        out.push(low_bits(value) | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.push(low_bits(value));
+}
+
+fn low_bits(value: u64) -> u8 {
+    u8::try_from(value & 0x7f).unwrap_or(0)
 }
 
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
@@ -39,7 +43,7 @@ pub(super) struct Weight(pub(super) u8);
 
 impl Weight {
     pub(super) fn new(count: u32, length: u32) -> Self {
-        let count = count.clamp(1, 7) as u8;
+        let count = count.clamp(1, 7);
         // Lengths 1, 2, 3, 4, then four steps to each doubling: 32 steps reach about 1,000 terms.
         let step = match length {
             0..=4 => length,
@@ -49,7 +53,7 @@ impl Weight {
                 4 * (doubling - 1) + quarter
             }
         };
-        Self(count << 5 | step.min(31) as u8)
+        Self(u8::try_from((count << 5) | step.min(31)).unwrap_or(u8::MAX))
     }
 
     pub(super) fn count(self) -> u8 {
@@ -60,7 +64,7 @@ impl Weight {
         let step = u32::from(self.0 & 31);
         match step {
             0..=4 => step,
-            _ => (4 + (step & 3)) << (step / 4 + 1) >> 2,
+            _ => ((4 + (step & 3)) << (step / 4 + 1)) >> 2,
         }
     }
 }

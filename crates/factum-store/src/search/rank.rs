@@ -59,7 +59,7 @@ impl Ranking {
         let word = usize::try_from(passage / 64)
             .ok()
             .and_then(|at| self.seen.get(at));
-        word.is_some_and(|word| word >> (passage % 64) & 1 == 1)
+        word.is_some_and(|word| (word >> (passage % 64)) & 1 == 1)
     }
 
     /// Adds what a term is worth. `None` where the postings are damaged.

@@ -313,11 +313,11 @@ pub(super) async fn conversation(
                     })
                 })
                 .collect();
-            context
-                .output
-                .result("factum/conversations/1", &json!({"conversations": list}), || {
-                    answer_text::conversations(&all)
-                })?;
+            context.output.result(
+                "factum/conversations/1",
+                &json!({"conversations": list}),
+                || answer_text::conversations(&all),
+            )?;
         }
         ConversationCommand::Show { id } => {
             let conversation = Conversation::open(workspace, principal, &id)
