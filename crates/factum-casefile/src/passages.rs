@@ -50,6 +50,11 @@ impl Cutter<'_> {
             }
         } else if content.len() <= TARGET {
             self.add(line);
+        } else if content.is_ascii() {
+            // What the annex says of ASCII, near enough to cut by, at twenty times its speed.
+            for sentence in ascii_sentences(content) {
+                self.sentence(line.start + sentence.start..line.start + sentence.end);
+            }
         } else {
             for (start, sentence) in content.split_sentence_bound_indices() {
                 let from = line.start + start;
@@ -102,6 +107,26 @@ impl Cutter<'_> {
             self.out.push(start..end);
         }
     }
+}
+
+/// Sentences of ASCII: they end behind a full stop, question or exclamation mark and white space, unless a lower-case
+/// letter follows.
+fn ascii_sentences(content: &str) -> Vec<Range<usize>> {
+    let bytes = content.as_bytes();
+    let mut out = Vec::new();
+    let mut start = 0;
+    for at in 1..bytes.len() {
+        let ends = matches!(bytes[at - 1], b'.' | b'?' | b'!') && bytes[at].is_ascii_whitespace();
+        let goes_on = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+        if ends && !goes_on {
+            out.push(start..at + 1);
+            start = at + 1;
+        }
+    }
+    if start < bytes.len() {
+        out.push(start..bytes.len());
+    }
+    out
 }
 
 #[cfg(test)]

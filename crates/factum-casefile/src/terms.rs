@@ -5,6 +5,8 @@
 //! Lao, Burmese, Khmer) are found by single characters and by pairs of neighbours. All other scripts are found by
 //! words between spaces or punctuation; no language but English is stemmed.
 
+use std::borrow::Cow;
+
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
 /// Version of the form. An index made under another one has to be made anew.
@@ -149,16 +151,16 @@ fn number(word: &str) -> String {
 // Step 1 of M. F. Porter's algorithm in its gentlest form: endings of plural, past and -ing, so that
 // `repairs`, `repaired` and `repairing` meet. Words of other languages lose an ending at most, and lose the same
 // one in text and question.
-fn stem(word: &str) -> String {
+fn stem(word: &str) -> Cow<'_, str> {
     if !word.is_ascii() || word.len() < 4 {
-        return word.to_owned();
+        return Cow::Borrowed(word);
     }
     let vowel = |part: &str| part.contains(['a', 'e', 'i', 'o', 'u', 'y']);
     let mut base = word;
-    if let Some(rest) = base.strip_suffix("sses") {
-        return format!("{rest}ss");
+    if base.ends_with("sses") {
+        return Cow::Borrowed(&base[..base.len() - 2]);
     } else if let Some(rest) = base.strip_suffix("ies") {
-        return format!("{rest}y");
+        return Cow::Owned(format!("{rest}y"));
     } else if !base.ends_with("ss") && !base.ends_with("us") && !base.ends_with("is") {
         base = base.strip_suffix('s').unwrap_or(base);
     }
@@ -175,12 +177,10 @@ fn stem(word: &str) -> String {
         } else {
             rest
         };
-        return rest.strip_suffix('e').unwrap_or(rest).to_owned();
+        return Cow::Borrowed(rest.strip_suffix('e').unwrap_or(rest));
     }
-    base.strip_suffix('e')
-        .filter(|rest| rest.len() > 2)
-        .unwrap_or(base)
-        .to_owned()
+    let bare = base.strip_suffix('e').filter(|rest| rest.len() > 2);
+    Cow::Borrowed(bare.unwrap_or(base))
 }
 
 /// Scripts written without spaces.

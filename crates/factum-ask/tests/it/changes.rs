@@ -110,7 +110,7 @@ async fn a_revocation_in_the_middle_of_a_question_holds_from_the_next_request() 
     let inner = Arc::clone(&room);
     let runtime = tokio::runtime::Handle::current();
     let server = Server::start(move |number, asked| match number {
-        0 => search("zinnober valve hose"),
+        0 => search("opened hose"),
         1 => {
             assert!(asked.text.contains("zinnober"));
             let (room, runtime) = (Arc::clone(&inner), runtime.clone());

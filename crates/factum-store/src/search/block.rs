@@ -44,7 +44,7 @@ pub(super) struct Weight(pub(super) u8);
 impl Weight {
     pub(super) fn new(count: u32, length: u32) -> Self {
         let count = count.clamp(1, 7);
-        // Lengths 1, 2, 3, 4, then four steps to each doubling: 32 steps reach about 1,000 terms.
+        // Lengths 1, 2, 3, 4, then four steps to each doubling: 32 steps reach about 500 terms.
         let step = match length {
             0..=4 => length,
             _ => {
@@ -243,7 +243,7 @@ mod tests {
         for length in 1..2_000u32 {
             let kept = Weight::new(3, length);
             assert_eq!(kept.count(), 3);
-            if length < 700 {
+            if length < 512 {
                 assert!(
                     kept.length() <= length && kept.length() * 5 >= length * 4,
                     "{length}: {}",

@@ -25,7 +25,11 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Default)]
 pub(crate) struct PendingCase {
-    terms: HashMap<String, Postings>,
+    numbers: HashMap<Box<str>, usize>,
+    /// By number.
+    lists: Vec<Postings>,
+    /// Numbers of the terms of the passage at hand.
+    passage: Vec<usize>,
     first: Option<u64>,
     next: Option<u64>,
     bytes: usize,
@@ -58,25 +62,34 @@ impl PendingCase {
         each_term: impl FnOnce(&str, &mut dyn FnMut(&str)),
     ) -> u64 {
         self.first.get_or_insert(passage);
-        let mut counts: HashMap<String, u32> = HashMap::new();
-        let mut length = 0u32;
+        self.passage.clear();
         each_term(text, &mut |term| {
-            length += 1;
-            if let Some(count) = counts.get_mut(term) {
-                *count += 1;
+            let number = if let Some(number) = self.numbers.get(term) {
+                *number
             } else {
-                counts.insert(term.to_owned(), 1);
-            }
-        });
-        for (term, count) in counts {
-            self.bytes += 3;
-            let known = self.terms.entry(term).or_insert_with(|| {
                 self.bytes += 80;
-                Postings::default()
-            });
-            known.push(passage, Weight::new(count, length));
+                self.lists.push(Postings::default());
+                self.numbers.insert(term.into(), self.lists.len() - 1);
+                self.lists.len() - 1
+            };
+            self.passage.push(number);
+        });
+        self.passage.sort_unstable();
+        let length = u32::try_from(self.passage.len()).unwrap_or(u32::MAX);
+        for same in self.passage.chunk_by(|a, b| a == b) {
+            let count = u32::try_from(same.len()).unwrap_or(u32::MAX);
+            self.lists[same[0]].push(passage, Weight::new(count, length));
+            self.bytes += 3;
         }
         length.into()
+    }
+
+    fn into_terms(self) -> BTreeMap<String, Postings> {
+        let mut lists = self.lists;
+        let take = |(term, number): (Box<str>, usize)| {
+            (String::from(term), std::mem::take(&mut lists[number]))
+        };
+        self.numbers.into_iter().map(take).collect()
     }
 }
 
@@ -103,8 +116,7 @@ impl Tx {
             };
             // What comes later in this transaction goes on from here.
             self.pending.of(case_no).next = Some(next);
-            let terms: BTreeMap<String, Postings> = case.terms.into_iter().collect();
-            self.write_segment(case_no, first, next - first, terms)
+            self.write_segment(case_no, first, next - first, case.into_terms())
                 .await?;
             self.merge_segments(case_no).await?;
         }
