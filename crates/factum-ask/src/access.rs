@@ -88,15 +88,12 @@ impl Access<'_> {
             let good = refs
                 .iter()
                 .find_map(|one| Some((one.clone(), found(one)?.as_ref().ok()?.clone())));
-            let named = match good {
-                Some((one, evidence)) => {
-                    let place = self.place(&one, &evidence).await?;
-                    Named::Evidence(one, Citation::of(&evidence, place))
-                }
-                None => {
-                    let faults = refs.iter().filter_map(|one| found(one)?.as_ref().err());
-                    Named::Not(faults.map(why).max().unwrap_or(WhyIgnored::Unknown))
-                }
+            let named = if let Some((one, evidence)) = good {
+                let place = self.place(&one, &evidence).await?;
+                Named::Evidence(one, Citation::of(&evidence, place))
+            } else {
+                let faults = refs.iter().filter_map(|one| found(one)?.as_ref().err());
+                Named::Not(faults.map(why).max().unwrap_or(WhyIgnored::Unknown))
             };
             out.push((raw.clone(), named));
         }

@@ -81,7 +81,7 @@ fn schema(request: &ChatRequest) -> Value {
                 actions.push(action(tool.name, vec![("evidence_id", id.clone())]));
             }
             crate::tools::CITE => {
-                actions.push(action(tool.name, vec![("evidence_ids", ids.clone())]))
+                actions.push(action(tool.name, vec![("evidence_ids", ids.clone())]));
             }
             _ => {}
         }

@@ -186,8 +186,8 @@ pub fn shape(
                     .iter()
                     .enumerate()
                     .map(|(part_no, part)| {
-                        let carries = carrier == Some((at, part_no));
-                        shaper.part(at, part, capsule.clone().filter(|_| carries))
+                        let is_carrier = carrier == Some((at, part_no));
+                        shaper.part(at, part, capsule.clone().filter(|_| is_carrier))
                     })
                     .collect(),
             ),

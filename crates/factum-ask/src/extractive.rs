@@ -99,7 +99,7 @@ fn share(part: usize, whole: usize) -> f32 {
 fn held(text: &str, terms: &[String]) -> BTreeSet<usize> {
     let mut held = BTreeSet::new();
     each_term(text, |term| {
-        held.extend(terms.iter().position(|one| one == term))
+        held.extend(terms.iter().position(|one| one == term));
     });
     held
 }

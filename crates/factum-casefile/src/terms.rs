@@ -179,8 +179,8 @@ fn stem(word: &str) -> Cow<'_, str> {
         };
         return Cow::Borrowed(rest.strip_suffix('e').unwrap_or(rest));
     }
-    let bare = base.strip_suffix('e').filter(|rest| rest.len() > 2);
-    Cow::Borrowed(bare.unwrap_or(base))
+    let without_e = base.strip_suffix('e').filter(|rest| rest.len() > 2);
+    Cow::Borrowed(without_e.unwrap_or(base))
 }
 
 /// Scripts written without spaces.

@@ -84,7 +84,7 @@ impl Tx {
         for (number, at) in (first..).zip(passages(text)) {
             let pending = self.pending.of(case_no);
             terms += pending.add(number, &text[at.clone()], |text, each| {
-                each_term(text, each)
+                each_term(text, each);
             });
             spans.push(Span::new(
                 index.code_point_of(text, at.start),

@@ -155,7 +155,7 @@ pub(crate) fn conversation(conversation: &Conversation, exchanges: &[Exchange]) 
         match exchange.standing {
             AnswerStanding::Current => {}
             AnswerStanding::Outdated => {
-                out.push_str("OUTDATED: a document that this rests on has another version now.\n")
+                out.push_str("OUTDATED: a document that this rests on has another version now.\n");
             }
             AnswerStanding::Withheld => {
                 out.push_str(

@@ -88,8 +88,7 @@ pub(crate) fn obedient(number: usize, asked: &Asked) -> Reply {
                 .split('[')
                 .filter_map(|part| part.split(']').next());
             let id = ids
-                .filter(|id| id.starts_with("a.txt@"))
-                .last()
+                .rfind(|id| id.starts_with("a.txt@"))
                 .unwrap_or("nothing");
             say(&format!(
                 "The hose burst on 3 March 2026 [{id}]. Nobody knows why."

@@ -41,12 +41,11 @@ async fn a_revoked_document_s_words_are_in_no_request_after_the_revocation() {
         // The model repeats what it reads: in its answer, in a search, as a made-up tool, as an id.
         let server = Server::start(|number, asked| match number {
             0 => search("zinnober valve"),
-            1 => cite(&asked.ids()),
+            1 | 6 => cite(&asked.ids()),
             2 => crate::server::call("Quillfeather", json!({"zinnober": "valve"})),
             3 => cite(&["zinnober valve".to_owned()]),
             4 => say(SECRET),
             5 => search("hose"),
-            6 => cite(&asked.ids()),
             _ => say("On 3 March."),
         })
         .await;
@@ -248,7 +247,7 @@ async fn one_who_may_see_nothing_any_more_can_ask_nothing_more() {
         &mut conversation,
         "And the cost?",
         &Answerer::Extractive,
-        Default::default(),
+        factum_ask::budget::Limits::default(),
     )
     .await;
     assert!(error.unwrap_err().to_string().contains("may not see"));

@@ -79,8 +79,8 @@ fn capsules(messages: &[Shaped]) -> Vec<(usize, String)> {
         };
         for part in parts {
             match part {
-                ShapedPart::Capsule(text) => out.push((at, text.clone())),
-                ShapedPart::Return {
+                ShapedPart::Capsule(text)
+                | ShapedPart::Return {
                     capsule: Some(text),
                     ..
                 } => out.push((at, text.clone())),

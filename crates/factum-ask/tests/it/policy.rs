@@ -58,14 +58,14 @@ impl Talk {
     }
 
     /// The model says something; a notice is put into the history.
-    fn say(&mut self, said: Response) -> Step {
+    fn say(&mut self, said: &Response) -> Step {
         self.history.push(Message::Response(said.clone()));
         let view = View {
             history: &self.history,
             ledger: &self.ledger,
             can_cite: self.can_cite,
         };
-        let step = self.policy.after_response(&said, &view, &TOOLS);
+        let step = self.policy.after_response(said, &view, &TOOLS);
         if let Step::Ask(question) = step {
             self.notices += 1;
             self.history
@@ -75,7 +75,7 @@ impl Talk {
     }
 
     fn answer(&mut self, text: &str) -> Step {
-        self.say(Response {
+        self.say(&Response {
             text: text.to_owned(),
             ..Response::default()
         })
@@ -194,13 +194,13 @@ fn s41_a_structured_answer_without_a_declaration_is_asked() {
         calls: vec![call("c9", "final_answer")],
         ..Response::default()
     };
-    assert_eq!(talk.say(structured), Step::Ask(id));
+    assert_eq!(talk.say(&structured), Step::Ask(id));
     // A call of another tool is no ending.
     let searching = Response {
         calls: vec![call("c10", "search")],
         ..Response::default()
     };
-    assert_eq!(talk.say(searching), Step::Continue);
+    assert_eq!(talk.say(&searching), Step::Continue);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn d4_a_pending_cite_call_counts() {
         calls: vec![call("c1", "final_answer"), call("c2", "cite")],
         ..Response::default()
     };
-    assert_eq!(talk.say(both), Step::Pass);
+    assert_eq!(talk.say(&both), Step::Pass);
     assert_eq!(talk.notices, 0);
 }
 

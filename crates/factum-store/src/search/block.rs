@@ -45,13 +45,12 @@ impl Weight {
     pub(super) fn new(count: u32, length: u32) -> Self {
         let count = count.clamp(1, 7);
         // Lengths 1, 2, 3, 4, then four steps to each doubling: 32 steps reach about 500 terms.
-        let step = match length {
-            0..=4 => length,
-            _ => {
-                let doubling = length.ilog2();
-                let quarter = (length >> (doubling - 2)) & 3;
-                4 * (doubling - 1) + quarter
-            }
+        let step = if length <= 4 {
+            length
+        } else {
+            let doubling = length.ilog2();
+            let quarter = (length >> (doubling - 2)) & 3;
+            4 * (doubling - 1) + quarter
         };
         Self(u8::try_from((count << 5) | step.min(31)).unwrap_or(u8::MAX))
     }
@@ -184,18 +183,18 @@ fn next_term(bytes: &mut &[u8], term: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The postings of a term in a block: `None` where the block is damaged, none inside where it is not there.
-pub(super) fn find(mut bytes: &[u8], wanted: &str) -> Option<Option<Postings>> {
+/// The postings of a term in a block, empty where it is not there; `None` where the block is damaged.
+pub(super) fn find(mut bytes: &[u8], wanted: &str) -> Option<Postings> {
     let mut term = Vec::new();
     while !bytes.is_empty() {
         next_term(&mut bytes, &mut term)?;
         match term.as_slice().cmp(wanted.as_bytes()) {
-            std::cmp::Ordering::Equal => return Postings::read(&mut bytes).map(Some),
-            std::cmp::Ordering::Greater => return Some(None),
+            std::cmp::Ordering::Equal => return Postings::read(&mut bytes),
+            std::cmp::Ordering::Greater => return Some(Postings::default()),
             std::cmp::Ordering::Less => Postings::skip(&mut bytes)?,
         }
     }
-    Some(None)
+    Some(Postings::default())
 }
 
 /// All terms of a block; `None` where it is damaged.
@@ -268,12 +267,12 @@ mod tests {
                 expected.push((term.clone(), postings));
             }
             for (term, postings) in &expected {
-                prop_assert_eq!(find(&writer.bytes, term), Some(Some(postings.clone())));
+                prop_assert_eq!(find(&writer.bytes, term), Some(postings.clone()));
                 let mut passages = Vec::new();
                 postings.each(|passage, _| passages.push(passage)).unwrap();
                 prop_assert_eq!(&passages, &terms[term].keys().copied().collect::<Vec<_>>());
             }
-            prop_assert_eq!(find(&writer.bytes, "zz"), Some(None));
+            prop_assert_eq!(find(&writer.bytes, "zz"), Some(Postings::default()));
             prop_assert_eq!(read_all(&writer.bytes), Some(expected));
         }
 
@@ -282,7 +281,9 @@ mod tests {
             let all: Vec<u64> = passages.into_iter().collect();
             let list = |part: &[u64]| {
                 let mut postings = Postings::default();
-                part.iter().for_each(|passage| postings.push(*passage, Weight(40)));
+                for passage in part {
+                    postings.push(*passage, Weight(40));
+                }
                 postings
             };
             let mut first = list(&all[..split]);

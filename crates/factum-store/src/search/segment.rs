@@ -259,7 +259,9 @@ impl Tx {
         let mut out = Vec::with_capacity(rows.len());
         for row in &rows {
             let found = find(&row.blob(0)?, term).ok_or_else(damaged_index)?;
-            out.extend(found);
+            if found.count > 0 {
+                out.push(found);
+            }
         }
         Ok(out)
     }
