@@ -83,7 +83,7 @@ pub(crate) fn obedient(number: usize, asked: &Asked) -> Reply {
         1 => cite(&asked.ids()),
         _ => {
             // The newest citation of the hose's document.
-            let ids = asked
+            let mut ids = asked
                 .text
                 .split('[')
                 .filter_map(|part| part.split(']').next());
