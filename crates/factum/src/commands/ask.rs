@@ -197,11 +197,11 @@ struct LiveLine {
 impl LiveLine {
     fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.enable_steady_tick(Duration::from_millis(120));
-        bar.set_message("looking");
         if let Ok(style) = indicatif::ProgressStyle::with_template("{spinner} {wide_msg}") {
             bar.set_style(style);
         }
+        bar.set_message("looking");
+        bar.enable_steady_tick(Duration::from_millis(120));
         Self {
             bar,
             said: std::sync::Mutex::default(),
