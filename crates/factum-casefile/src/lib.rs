@@ -7,12 +7,14 @@ pub mod claim;
 pub mod event;
 pub mod evidence;
 mod model_settings;
+pub mod passages;
 pub mod profile;
 mod profile_error;
 mod rule;
 pub mod slot;
 pub mod snapshot;
 pub mod support;
+pub mod terms;
 
 pub use claim::{Claim, ClaimFault, NodeResult, NodeStatus};
 pub use event::{Event, EventKind};

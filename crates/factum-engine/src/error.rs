@@ -67,6 +67,9 @@ pub enum EngineError {
     /// A source of a run or an earlier summary is hidden from the caller now.
     #[error("{0} rests on documents that you may no longer see")]
     SourcesHidden(String),
+    /// No such conversation, or not the caller's: both look alike.
+    #[error("you have no conversation {0:?}")]
+    UnknownConversation(String),
     /// A malformed id.
     #[error(transparent)]
     Id(#[from] IdError),
@@ -217,6 +220,12 @@ impl EngineError {
             Self::NothingToCompare => "build, change something, and build again".to_owned(),
             Self::UnknownRun(_) | Self::ForbiddenRun(_) => {
                 "`factum history CASE` lists the runs".to_owned()
+            }
+            Self::UnknownConversation(_) => {
+                "`factum conversation list` lists your conversations".to_owned()
+            }
+            Self::Store(StoreError::Overtaken(_)) => {
+                "read it again: `factum conversation show ID`".to_owned()
             }
             Self::Forbidden { .. } => "ask the owner for a grant".to_owned(),
             Self::OwnerOnly(_) => "leave out --as, or ask the owner".to_owned(),

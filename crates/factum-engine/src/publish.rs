@@ -285,6 +285,9 @@ impl Publisher<'_> {
         self.tx
             .put_blob(BlobKind::Text, layer.text.as_bytes())
             .await?;
+        self.tx
+            .index_text(self.case.case_no, &text_sha256, &layer.text)
+            .await?;
         let layout = match Layout::derive(layer.media, &layer.text) {
             Some(derived) if derived == layer.layout => None,
             _ => Some(

@@ -73,6 +73,9 @@ pub(crate) async fn verify_documents(
         }
         verify_latest(document, versions.last(), out);
     }
+    for message in tx.index_findings(case.case_no).await? {
+        out.add("search-index", "case", message);
+    }
     let mut lost: Vec<_> = published.into_keys().collect();
     lost.sort();
     for (doc_id, version) in lost {

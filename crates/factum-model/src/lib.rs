@@ -5,6 +5,7 @@
 //! Decoding may be bound by a [`Constraint`], so that an answer can't cite what it was not given.
 
 pub mod canned;
+pub mod chat;
 pub mod constraint;
 pub mod error;
 pub mod gate;

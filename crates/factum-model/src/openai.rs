@@ -32,13 +32,14 @@ pub use key::{ApiKey, KeyError};
 
 use self::retry::Terms;
 use self::session::Session;
+use crate::chat::{ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink};
 use crate::error::ModelError;
 use crate::generation::Generation;
 use crate::generator::{
     BoxFuture, Capabilities, ConstraintKind, Control, GenerationSink, Generator, TokenCount,
 };
 use crate::identity::ModelIdentity;
-use crate::request::{GenerationRequest, Message};
+use crate::request::{GenerationRequest, Message, Role};
 
 /// How a server is told what an answer is held to. Part of the identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -353,4 +354,59 @@ impl Generator for OpenAiGenerator {
             ),
         )
     }
+}
+
+impl ChatModel for OpenAiGenerator {
+    fn identity(&self) -> &ModelIdentity {
+        &self.identity
+    }
+
+    fn respond<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+        control: &'a Control,
+        sink: &'a dyn ChatSink,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        let limit = control.deadline.unwrap_or(self.deadline);
+        Box::pin(async move {
+            let response = async {
+                let terms = Terms::of(limit, control, 0);
+                let counted = self.session.count(&flattened(request), &terms).await?;
+                if counted.tokens > request.input_budget {
+                    return Err(ModelError::OverBudget {
+                        tokens: counted.tokens,
+                        budget: request.input_budget,
+                    });
+                }
+                self.session.respond(request, counted, &terms, sink).await
+            };
+            let outcome = control.cancel.run_until_cancelled(response).await;
+            outcome.unwrap_or(Err(ModelError::Cancelled))
+        })
+    }
+}
+
+// What a tokenizer's route can count: plain messages, with the tools told of in the first.
+fn flattened(request: &ChatRequest) -> Vec<Message> {
+    let tools: String = request
+        .tools
+        .iter()
+        .map(|tool| format!("{}{}{}", tool.name, tool.description, tool.parameters))
+        .collect();
+    let mut messages: Vec<Message> = request
+        .messages
+        .iter()
+        .map(|message| {
+            let role = match message {
+                ChatMessage::System(_) => Role::System,
+                ChatMessage::Assistant { .. } => Role::Assistant,
+                ChatMessage::User(_) | ChatMessage::Tool { .. } => Role::User,
+            };
+            Message::new(role, message.words())
+        })
+        .collect();
+    if let Some(first) = messages.first_mut() {
+        first.content.push_str(&tools);
+    }
+    messages
 }

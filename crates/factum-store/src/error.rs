@@ -36,6 +36,9 @@ pub enum StoreError {
     /// The disk did not do what was asked of it.
     #[error("the disk failed: {0}")]
     Disk(String),
+    /// Someone else changed a record since it was read.
+    #[error("another process changed {0} meanwhile; nothing of this step was written")]
+    Overtaken(String),
     /// Another process held the database for longer than the waiting time.
     #[error("another process keeps the database locked")]
     Busy,

@@ -8,6 +8,7 @@
 
 mod access;
 mod cases;
+mod conversations;
 mod documents;
 mod error;
 mod generations;
@@ -15,16 +16,19 @@ mod pages;
 mod repository;
 mod rows;
 mod runs;
+mod search;
 mod serving;
 mod texts;
 
 pub use access::{CaseAccess, DocAccess, Effective};
 pub use cases::CaseRow;
+pub use conversations::{ConversationRow, StoredConversation};
 pub use documents::{DocumentRow, NewVersion, PrincipalDocument, VersionRow};
 pub use error::StoreError;
 pub use generations::StoredGeneration;
 pub use pages::StoredResult;
 pub use repository::{Repository, SCHEMA_VERSION, Sizes, Tx};
 pub use runs::{Built, Head, NewRun, RunRow};
+pub use search::{FoundPassage, IndexedText, SearchQuery};
 pub use serving::ServingRow;
 pub use texts::BlobKind;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::any::AnyPoolOptions;
@@ -9,25 +10,36 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Transaction};
 
 use crate::error::{StoreError, damaged};
 use crate::rows::Columns as _;
+use crate::search::{Pending, VisibleCache};
 
 /// The schema this code reads and writes.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 const DDL: &str = include_str!("../ddl/sqlite.sql");
 /// What each later schema adds to the one before it, the second first.
-const ADDITIONS: [&str; 1] = [include_str!("../ddl/sqlite-2.sql")];
+const ADDITIONS: [&str; 2] = [
+    include_str!("../ddl/sqlite-2.sql"),
+    include_str!("../ddl/sqlite-3.sql"),
+];
+/// The schema that brought the search index.
+const WITH_SEARCH: i64 = 3;
 
 /// The database of a workspace.
 #[derive(Debug, Clone)]
 pub struct Repository {
     pool: AnyPool,
     path: PathBuf,
+    visible: Arc<VisibleCache>,
 }
 
 /// A transaction: all reads see one state, all writes happen together or not at all. Dropped without
 /// [`Tx::commit`], its writes are undone.
 pub struct Tx {
     inner: Transaction<'static, Any>,
+    pub(crate) writes: bool,
+    /// What has to go into the search index before the transaction commits.
+    pub(crate) pending: Pending,
+    pub(crate) visible: Arc<VisibleCache>,
 }
 
 /// What the database takes on disk, in bytes.
@@ -74,6 +86,7 @@ impl Repository {
         let repository = Self {
             pool: connect(path, "rwc").await?,
             path: path.to_owned(),
+            visible: Arc::default(),
         };
         let mut tx = repository.write().await?;
         sqlx::raw_sql(DDL).execute(tx.connection()).await?;
@@ -97,6 +110,7 @@ impl Repository {
         let repository = Self {
             pool: connect(path, "rw").await?,
             path: path.to_owned(),
+            visible: Arc::default(),
         };
         let mut tx = repository.read().await?;
         let found = tx.schema().await;
@@ -123,9 +137,8 @@ impl Repository {
     /// # Errors
     /// The database can't be read.
     pub async fn read(&self) -> Result<Tx, StoreError> {
-        Ok(Tx {
-            inner: self.pool.begin().await?,
-        })
+        let inner = self.pool.begin().await?;
+        Ok(self.tx(inner, false))
     }
 
     /// A transaction that may write. It waits for other writers first, so that it never has to give up
@@ -134,9 +147,17 @@ impl Repository {
     /// # Errors
     /// Another process kept the database locked, or it can't be written.
     pub async fn write(&self) -> Result<Tx, StoreError> {
-        Ok(Tx {
-            inner: self.pool.begin_with("BEGIN IMMEDIATE").await?,
-        })
+        let inner = self.pool.begin_with("BEGIN IMMEDIATE").await?;
+        Ok(self.tx(inner, true))
+    }
+
+    fn tx(&self, inner: Transaction<'static, Any>, writes: bool) -> Tx {
+        Tx {
+            inner,
+            writes,
+            pending: Pending::default(),
+            visible: Arc::clone(&self.visible),
+        }
     }
 
     /// Sizes on disk and of what is kept.
@@ -203,7 +224,8 @@ impl Tx {
     ///
     /// # Errors
     /// They could not be; then none of them happened.
-    pub async fn commit(self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), StoreError> {
+        self.flush_index().await?;
         Ok(self.inner.commit().await?)
     }
 
@@ -237,10 +259,26 @@ impl Tx {
                 sqlx::raw_sql(*addition).execute(self.connection()).await?;
             }
         }
+        if from < WITH_SEARCH {
+            self.index_all_texts().await?;
+        }
         sqlx::query("UPDATE meta SET value = $1 WHERE name = 'schema'")
             .bind(SCHEMA_VERSION.to_string())
             .execute(self.connection())
             .await?;
+        Ok(())
+    }
+
+    // A database from before the index: its documents become findable with the schema's own transaction.
+    async fn index_all_texts(&mut self) -> Result<(), StoreError> {
+        let rows = sqlx::query("SELECT case_no, text_sha256 FROM documents ORDER BY doc_no")
+            .fetch_all(self.connection())
+            .await?;
+        for row in &rows {
+            let (case_no, digest) = (row.int(0)?, row.digest(1)?);
+            let text = self.text(&digest).await?;
+            self.index_text(case_no, &digest, &text).await?;
+        }
         Ok(())
     }
 

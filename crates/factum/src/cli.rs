@@ -169,6 +169,16 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         gold: Option<PathBuf>,
     },
+    /// Ask a question, or hold a conversation, and see what each answer rests on
+    #[command(
+        after_help = "Examples: factum ask WD-2291 \"When did the hose burst?\"\n          factum ask WD-2291"
+    )]
+    Ask(crate::commands::ask::AskArgs),
+    /// List, show, resume and delete your conversations
+    Conversation {
+        #[command(subcommand)]
+        command: crate::commands::ask::ConversationCommand,
+    },
     /// Audit a run: whether citations hold, what support checks say, and what is right and missing by gold
     #[command(after_help = "Example: factum audit run-000001 --gold gold.json")]
     Audit {
@@ -213,6 +223,7 @@ impl Command {
                     },
             } => &arguments.generator,
             Self::Eval { command } => return command.computes(),
+            Self::Ask(arguments) => return arguments.computes(),
             _ => return false,
         };
         generator.starts_with("local")

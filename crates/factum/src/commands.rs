@@ -1,5 +1,6 @@
 //! One function a command.
 
+pub(crate) mod ask;
 mod audit;
 mod changes;
 mod controlled;
@@ -103,6 +104,8 @@ async fn on_workspace(command: Command, context: &Context<'_>) -> Result<u8> {
             full,
             generator,
         } => measures::build(&case, full, &generator, context).await,
+        Command::Ask(args) => ask::ask(args, context).await,
+        Command::Conversation { command } => ask::conversation(command, context).await,
         Command::Compare { first, second } => measures::compare(&first, &second, context).await,
         Command::Audit { run, gold } => audit::run(&run, gold.as_deref(), context).await,
         Command::Verify { what, .. } => measures::verify(what.as_deref(), context).await,

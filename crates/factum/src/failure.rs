@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind as ErrorKindOfIo;
 
+use factum_ask::AskError;
 use factum_base::IdError;
 use factum_engine::{EngineError, ErrorKind};
 use serde_json::json;
@@ -96,6 +97,14 @@ fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
             kind,
             error.hint().or_else(|| hint_here(error).map(str::to_owned)),
         );
+    }
+    if let Some(error) = error.downcast_ref::<AskError>() {
+        let (code, kind) = match error {
+            AskError::Interrupted => (130, "interrupted"),
+            AskError::Pending(_) | AskError::Settled(_) | AskError::Empty => (3, "bad-input"),
+            _ => (1, "failed"),
+        };
+        return (code, kind, error.hint());
     }
     if let Some(error) = error.downcast_ref::<BadInput>() {
         return (3, "bad-input", error.1.clone());

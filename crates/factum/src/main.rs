@@ -1,5 +1,6 @@
 //! The command line: reads arguments, calls the engine, prints what it returns.
 
+mod answer_text;
 mod cli;
 mod commands;
 mod demo;

@@ -206,6 +206,7 @@ fn check_tree(
 ) {
     let file = format!("records/{}/{}.{}.json", at.case_id, at.step.word(), at.kind);
     tree.check_form(at.corpus, &file, report);
+    tree.check_lists(report);
     let asked = at.kind != "extraction" && !context.experiment.extractive;
     let exercised = at.step == Step::ExercisePrompt;
     shared.enter_tree(tree, (asked, exercised), report);

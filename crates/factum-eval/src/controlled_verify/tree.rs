@@ -56,6 +56,17 @@ impl<'r> Tree<'r> {
         Self { run, nodes }
     }
 
+    /// Lists that may be empty are lists all the same: a record has one form.
+    pub(super) fn check_lists(&self, report: &mut Report) {
+        for node in &self.nodes {
+            for name in ["claims", "withheld", "repairs"] {
+                let is_list = field(node.result, name).is_array();
+                let place = format!("{} result.{name}", node.place);
+                report.require(is_list, Class::Format, &place, "is no list");
+            }
+        }
+    }
+
     /// The root: the last node.
     pub(super) fn root(&self) -> Option<&Node<'r>> {
         let last = self.nodes.last()?;

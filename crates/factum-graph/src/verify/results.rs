@@ -8,6 +8,8 @@ use super::tree::Index;
 use super::{Report, is_hex_digest};
 
 pub(super) fn check(run: &Run<'_>, index: &Index<'_>, report: &mut Report) {
+    let generations = run.top.value("generations").as_object();
+    let by_model = generations.is_some_and(|all| !all.is_empty());
     for (node, children) in run.nodes.iter().zip(&index.children) {
         check_status_rules(&node.result, report);
         match &node.spec {
@@ -19,7 +21,7 @@ pub(super) fn check(run: &Run<'_>, index: &Index<'_>, report: &mut Report) {
                 check_handed_on(node, &children, report);
             }
         }
-        check_claims(node, report);
+        check_claims(node, by_model, report);
         check_generation(run, node, report);
     }
 }
@@ -110,10 +112,10 @@ fn check_handed_on(node: &Node<'_>, children: &[&NodeOutput<'_>], report: &mut R
     }
 }
 
-fn check_claims(node: &Node<'_>, report: &mut Report) {
+fn check_claims(node: &Node<'_>, by_model: bool, report: &mut Report) {
     for claim in node.result.claims.iter().chain(&node.result.withheld) {
         check_citations(claim, &node.result, report);
-        check_support(claim, node, report);
+        check_support(claim, node, by_model, report);
     }
     for claim in &node.result.withheld {
         let message = "is withheld, although supported";
@@ -152,7 +154,7 @@ fn check_citations(claim: &Claim<'_>, result: &NodeOutput<'_>, report: &mut Repo
     }
 }
 
-fn check_support(claim: &Claim<'_>, node: &Node<'_>, report: &mut Report) {
+fn check_support(claim: &Claim<'_>, node: &Node<'_>, by_model: bool, report: &mut Report) {
     let place = &claim.place;
     let quotes: Vec<&str> = node
         .result
@@ -180,9 +182,9 @@ fn check_support(claim: &Claim<'_>, node: &Node<'_>, report: &mut Report) {
             let message = "is a fact line, but no cited quote holds all its values";
             report.require(quotes.iter().any(states), ClaimClass, place, message);
         }
-        // Where rules alone make claims, what no rule states is unsupported by them.
+        // Where rules alone support claims, what no rule states is unsupported by them. Extraction makes no such claim.
+        ("unsupported", "fact-line") if by_model => {}
         ("supported" | "unsupported", "quoted" | "judge")
-        | ("unsupported", "fact-line")
         | ("unsupported" | "unchecked", "none") => {}
         _ => report.add(
             ClaimClass,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ConstraintMode, LimitField};
+use crate::chat::{ChatMessage, ChatRequest, ToolSpec};
 use crate::constraint::{Constraint, GroundedSchema};
 use crate::request::{GenerationRequest, Message};
 
@@ -71,6 +72,73 @@ pub(super) fn chat_body(
         },
         response_format: response_format(mode, &request.constraint),
     })
+}
+
+#[derive(Serialize)]
+struct ToolBody<'a> {
+    model: &'a str,
+    messages: Vec<Value>,
+    temperature: u8,
+    seed: u8,
+    n: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+}
+
+/// The JSON of a conversation's request: greedy, one answer, streamed, with the tools that may be called.
+pub(super) fn tool_body(
+    model: &str,
+    limit: LimitField,
+    request: &ChatRequest,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let limited = |field| (limit == field).then_some(request.max_new_tokens);
+    let tool = |tool: &ToolSpec| {
+        json!({"type": "function", "function": {
+            "name": tool.name, "description": tool.description, "parameters": tool.parameters}})
+    };
+    serde_json::to_vec(&ToolBody {
+        model,
+        messages: request.messages.iter().map(wire_message).collect(),
+        temperature: 0,
+        seed: 0,
+        n: 1,
+        max_tokens: limited(LimitField::MaxTokens),
+        max_completion_tokens: limited(LimitField::MaxCompletionTokens),
+        stream: true,
+        stream_options: StreamOptions {
+            include_usage: true,
+        },
+        tools: request.tools.iter().map(tool).collect(),
+    })
+}
+
+fn wire_message(message: &ChatMessage) -> Value {
+    match message {
+        ChatMessage::System(text) => json!({"role": "system", "content": text}),
+        ChatMessage::User(text) => json!({"role": "user", "content": text}),
+        ChatMessage::Tool { call_id, text } => {
+            json!({"role": "tool", "tool_call_id": call_id, "content": text})
+        }
+        ChatMessage::Assistant { text, calls } if calls.is_empty() => {
+            json!({"role": "assistant", "content": text})
+        }
+        ChatMessage::Assistant { text, calls } => {
+            let calls: Vec<Value> = calls
+                .iter()
+                .map(|call| {
+                    json!({"id": call.id, "type": "function",
+                        "function": {"name": call.name, "arguments": call.arguments}})
+                })
+                .collect();
+            json!({"role": "assistant", "content": text, "tool_calls": calls})
+        }
+    }
 }
 
 fn response_format(mode: ConstraintMode, constraint: &Constraint) -> Option<ResponseFormat<'_>> {

@@ -1,13 +1,14 @@
 //! What is said to one server: chat completions, counts of tokens, the list of its models. Puts together
 //! bodies, attempts and replies, and keeps the key out of every error.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::{Method, Uri};
 use serde_json::Value;
 
-use super::body::chat_body;
+use super::body::{chat_body, tool_body};
 #[cfg(feature = "tokenizer-file")]
 use super::count::FileCounter;
 use super::count::{
@@ -16,9 +17,10 @@ use super::count::{
 };
 use super::endpoint::Routes;
 use super::retry::{Retry, Terms, Tried};
-use super::stream::{ChatAnswer, ChatFault, ChatStream, parse_chat_body, parse_chat_stream};
+use super::stream::{ChatAnswer, ChatFault, ChatStream, parse_chat_body, parse_tool_body};
 use super::transport::{Fault, Patience, Reply, Transport};
 use super::{ApiKey, ConstraintMode, LimitField, OpenAiError, OpenAiOptions};
+use crate::chat::{ChatReply, ChatRequest, ChatSink};
 use crate::error::ModelError;
 use crate::generation::{Generation, StopReason};
 use crate::generator::{GenerationSink, TokenCount};
@@ -127,19 +129,52 @@ impl Session {
         let limit = reply_limit(request.max_new_tokens);
         let tried = self
             .retry
-            .run(terms, || self.chat_once(body.clone(), limit, sink))
+            .run(terms, || self.ask_chat(body.clone(), limit, sink, false))
             .await
             .map_err(|error| self.redact(error))?;
-        Ok(self.generation(tried, counted, terms))
+        Ok(self.generation(&tried, counted, terms))
+    }
+
+    /// One response of a conversation.
+    pub(super) async fn respond(
+        &self,
+        request: &ChatRequest,
+        counted: TokenCount,
+        terms: &Terms<'_>,
+        sink: &dyn ChatSink,
+    ) -> Result<ChatReply, ModelError> {
+        let body = tool_body(&self.model, self.limit, request)
+            .map_err(|error| ModelError::BadConstraint(error.to_string()))?;
+        let body = Bytes::from(body);
+        let limit = reply_limit(request.max_new_tokens);
+        let watch = Watch::new(sink);
+        let tried = self
+            .retry
+            .run(terms, || {
+                watch.begin();
+                self.ask_chat(body.clone(), limit, &watch, true)
+            })
+            .await
+            .map_err(|error| self.redact(error))?;
+        let generation = self.generation(&tried, counted, terms);
+        Ok(ChatReply {
+            text: generation.text,
+            calls: tried.value.calls,
+            length: generation.stop == StopReason::Length,
+            prompt_tokens: generation.prompt_tokens,
+            new_tokens: generation.new_tokens,
+            tokens_bounded: generation.tokens_bounded,
+            retries: generation.retries,
+        })
     }
 
     fn generation(
         &self,
-        tried: Tried<ChatAnswer>,
+        tried: &Tried<ChatAnswer>,
         counted: TokenCount,
         terms: &Terms<'_>,
     ) -> Generation {
-        let answer = tried.value;
+        let answer = &tried.value;
         let bytes = u32::try_from(answer.text.len()).unwrap_or(u32::MAX);
         let prompt_is_bounded = answer.prompt_tokens.is_none() && !counted.exact;
         Generation {
@@ -155,32 +190,42 @@ impl Session {
             seconds: terms.elapsed().as_secs_f64(),
             device: None,
             memory_bytes: None,
-            system_fingerprint: answer.system_fingerprint.map(|text| self.hide(text)),
+            system_fingerprint: answer
+                .system_fingerprint
+                .clone()
+                .map(|text| self.hide(text)),
             retries: tried.lost,
-            text: answer.text,
+            text: answer.text.clone(),
         }
     }
 
-    async fn chat_once(
+    async fn ask_chat<W: Watching + ?Sized>(
         &self,
         body: Bytes,
         limit: u64,
-        sink: &dyn GenerationSink,
+        sink: &W,
+        with_tools: bool,
     ) -> Result<ChatAnswer, Fault> {
         let mut reply = self
             .transport
             .send(Method::POST, &self.routes.chat, body, limit)
             .await?;
         let answer = if reply.content_type.starts_with("text/event-stream") {
-            read_events(reply, sink).await?
+            read_events(reply, sink, with_tools).await?
         } else if reply.content_type.is_empty() || reply.content_type.contains("json") {
-            read_body(&reply.whole().await?, sink)?
+            read_body(&reply.whole().await?, sink, with_tools)?
         } else {
             let said = super::stream::shown(&reply.content_type);
             return Err(Fault::Broken(format!("the reply is of type {said:?}")));
         };
         match &self.key {
-            Some(key) if key.is_given_away_by(&answer.text) => {
+            Some(key)
+                if key.is_given_away_by(&answer.text)
+                    || answer
+                        .calls
+                        .iter()
+                        .any(|call| key.is_given_away_by(&call.arguments)) =>
+            {
                 Err(Fault::Unusable("the answer repeats the API key".to_owned()))
             }
             _ => Ok(answer),
@@ -345,25 +390,86 @@ fn chat_fault(fault: &ChatFault) -> Fault {
 }
 
 // A server that does not say what it sends says it by the first character.
-fn read_body(bytes: &[u8], sink: &dyn GenerationSink) -> Result<ChatAnswer, Fault> {
-    let answer = if bytes.trim_ascii_start().starts_with(b"{") {
-        parse_chat_body(bytes)
-    } else {
-        parse_chat_stream(bytes)
+fn read_body<W: Watching + ?Sized>(
+    bytes: &[u8],
+    sink: &W,
+    with_tools: bool,
+) -> Result<ChatAnswer, Fault> {
+    let answer = match (bytes.trim_ascii_start().starts_with(b"{"), with_tools) {
+        (true, false) => parse_chat_body(bytes),
+        (true, true) => parse_tool_body(bytes),
+        (false, _) => {
+            let mut stream = new_stream(with_tools);
+            stream.push(bytes).and_then(|()| stream.finish())
+        }
     }
     .map_err(|fault| chat_fault(&fault))?;
-    sink.tokens(answer.new_tokens.unwrap_or(0).into());
+    sink.seen(answer.new_tokens.unwrap_or(0).into(), &answer.text);
     Ok(answer)
 }
 
-async fn read_events(mut reply: Reply, sink: &dyn GenerationSink) -> Result<ChatAnswer, Fault> {
-    let mut stream = ChatStream::default();
+fn new_stream(with_tools: bool) -> ChatStream {
+    if with_tools {
+        ChatStream::with_tools()
+    } else {
+        ChatStream::default()
+    }
+}
+
+/// Who is told while an answer comes.
+trait Watching {
+    /// So many pieces more; the text so far.
+    fn seen(&self, pieces: u64, text: &str);
+}
+
+impl Watching for dyn GenerationSink + '_ {
+    fn seen(&self, pieces: u64, _: &str) {
+        self.tokens(pieces);
+    }
+}
+
+/// Hands on what is new of a text that grows, and says when it begins again.
+struct Watch<'s> {
+    sink: &'s dyn ChatSink,
+    told: AtomicUsize,
+}
+
+impl<'s> Watch<'s> {
+    fn new(sink: &'s dyn ChatSink) -> Self {
+        Self {
+            sink,
+            told: AtomicUsize::new(0),
+        }
+    }
+
+    fn begin(&self) {
+        if self.told.swap(0, Ordering::Relaxed) > 0 {
+            self.sink.restart();
+        }
+    }
+}
+
+impl Watching for Watch<'_> {
+    fn seen(&self, _: u64, text: &str) {
+        let told = self.told.swap(text.len(), Ordering::Relaxed);
+        if let Some(new) = text.get(told..).filter(|new| !new.is_empty()) {
+            self.sink.text(new);
+        }
+    }
+}
+
+async fn read_events<W: Watching + ?Sized>(
+    mut reply: Reply,
+    sink: &W,
+    with_tools: bool,
+) -> Result<ChatAnswer, Fault> {
+    let mut stream = new_stream(with_tools);
     while !stream.is_done() {
         match reply.piece().await {
             Ok(Some(bytes)) => {
                 let before = stream.pieces();
                 stream.push(&bytes).map_err(|fault| chat_fault(&fault))?;
-                sink.tokens(stream.pieces() - before);
+                sink.seen(stream.pieces() - before, stream.text());
             }
             Ok(None) => break,
             // The answer is whole; only its usage is lost.

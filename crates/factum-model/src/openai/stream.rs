@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::chat::ChatCall;
+
 // Of what a server says, no more than this is put into an error or a record.
 const SHOWN: usize = 300;
 
@@ -24,7 +26,12 @@ pub struct ChatAnswer {
     pub new_tokens: Option<u32>,
     /// What the server says of its build.
     pub system_fingerprint: Option<String>,
+    /// Tools that it calls; only where some were offered.
+    pub calls: Vec<ChatCall>,
 }
+
+// A response that calls more is cut off as garbage.
+const MOST_CALLS: usize = 64;
 
 /// Why bytes are no whole answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -117,9 +124,53 @@ struct Partial {
     finish: Option<String>,
     usage: (Option<u32>, Option<u32>),
     system_fingerprint: Option<String>,
+    /// Tools were offered.
+    with_tools: bool,
+    calls: Vec<ChatCall>,
+}
+
+// A call, or a piece of one. Servers that do not stream leave out the index.
+#[derive(Deserialize)]
+struct CallPiece {
+    index: Option<usize>,
+    id: Option<String>,
+    function: Option<FunctionPiece>,
+}
+
+#[derive(Deserialize)]
+struct FunctionPiece {
+    name: Option<String>,
+    // Some servers write an object where the standard has a text.
+    arguments: Option<Value>,
 }
 
 impl Partial {
+    fn call_pieces(&mut self, value: Value) -> Result<(), ChatFault> {
+        let pieces: Vec<CallPiece> =
+            serde_json::from_value(value).map_err(|error| ChatFault::Json(error.to_string()))?;
+        for (place, piece) in pieces.into_iter().enumerate() {
+            let at = piece.index.unwrap_or(place);
+            if at >= MOST_CALLS {
+                return Err(ChatFault::ToolCall);
+            }
+            if self.calls.len() <= at {
+                self.calls.resize_with(at + 1, ChatCall::default);
+            }
+            let call = &mut self.calls[at];
+            call.id.push_str(&piece.id.unwrap_or_default());
+            let Some(function) = piece.function else {
+                continue;
+            };
+            call.name.push_str(&function.name.unwrap_or_default());
+            match function.arguments {
+                Some(Value::String(text)) => call.arguments.push_str(&text),
+                Some(Value::Null) | None => {}
+                Some(other) => call.arguments.push_str(&other.to_string()),
+            }
+        }
+        Ok(())
+    }
+
     fn take(&mut self, bytes: &[u8]) -> Result<usize, ChatFault> {
         let completion: Completion = match serde_json::from_slice(bytes) {
             Ok(completion) => completion,
@@ -161,9 +212,15 @@ impl Partial {
 
     fn choice(&mut self, choice: Choice) -> Result<(), ChatFault> {
         for piece in [choice.delta, choice.message].into_iter().flatten() {
-            if is_something(piece.tool_calls.as_ref()) || is_something(piece.function_call.as_ref())
-            {
+            let calls = piece.tool_calls.filter(|calls| is_something(Some(calls)));
+            if is_something(piece.function_call.as_ref()) || calls.is_some() && !self.with_tools {
                 return Err(ChatFault::ToolCall);
+            }
+            if let Some(calls) = calls {
+                if self.finish.is_some() {
+                    return Err(ChatFault::AfterEnd);
+                }
+                self.call_pieces(calls)?;
             }
             if let Some(refusal) = piece.refusal.filter(|text| !text.is_empty()) {
                 return Err(ChatFault::Refusal(shown(&refusal)));
@@ -181,7 +238,11 @@ impl Partial {
         let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
         match (reason, &self.finish) {
             (Some(reason), Some(before)) if reason != *before => Err(ChatFault::AfterEnd),
-            (Some(reason), _) if reason == "stop" || reason == "length" => {
+            (Some(reason), _)
+                if reason == "stop"
+                    || reason == "length"
+                    || reason == "tool_calls" && self.with_tools =>
+            {
                 self.finish = Some(reason);
                 Ok(())
             }
@@ -198,6 +259,7 @@ impl Partial {
             prompt_tokens: self.usage.0,
             new_tokens: self.usage.1,
             system_fingerprint: self.system_fingerprint,
+            calls: self.calls,
         })
     }
 }
@@ -246,7 +308,22 @@ pub(super) fn refusal_message(body: &[u8]) -> String {
 /// # Errors
 /// It is no whole answer.
 pub fn parse_chat_body(bytes: &[u8]) -> Result<ChatAnswer, ChatFault> {
-    let mut partial = Partial::default();
+    read_chat_body(bytes, false)
+}
+
+/// Reads one whole JSON body of a conversation in which tools may be called.
+///
+/// # Errors
+/// It is no whole answer.
+pub fn parse_tool_body(bytes: &[u8]) -> Result<ChatAnswer, ChatFault> {
+    read_chat_body(bytes, true)
+}
+
+fn read_chat_body(bytes: &[u8], with_tools: bool) -> Result<ChatAnswer, ChatFault> {
+    let mut partial = Partial {
+        with_tools,
+        ..Partial::default()
+    };
     if partial.take(bytes)? == 0 {
         return Err(ChatFault::Choices);
     }
@@ -275,6 +352,18 @@ pub struct ChatStream {
 }
 
 impl ChatStream {
+    /// A stream in which tools may be called.
+    pub fn with_tools() -> Self {
+        let mut stream = Self::default();
+        stream.partial.with_tools = true;
+        stream
+    }
+
+    /// The text so far.
+    pub fn text(&self) -> &str {
+        &self.partial.text
+    }
+
     /// The next bytes. What comes after `[DONE]` is not read.
     ///
     /// # Errors
@@ -388,6 +477,7 @@ mod tests {
             prompt_tokens: Some(12),
             new_tokens: Some(5),
             system_fingerprint: Some("b1".to_owned()),
+            calls: Vec::new(),
         }
     }
 
@@ -474,6 +564,47 @@ mod tests {
     }
 
     #[test]
+    fn calls_are_put_together_from_their_pieces_and_only_where_tools_were_offered() {
+        let piece = |calls: &str| {
+            event(&format!(
+                r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{calls}]}}}}]}}"#
+            ))
+        };
+        let text = piece(
+            r#"{"index":0,"id":"c1","type":"function","function":{"name":"search","arguments":""}}"#,
+        ) + &piece(r#"{"index":0,"function":{"arguments":"{\"query\":"}}"#)
+            + &piece(r#"{"index":1,"id":"c2","function":{"name":"cite","arguments":"{}"}}"#)
+            + &piece(r#"{"index":0,"function":{"arguments":"\"hose\"}"}}"#)
+            + &event(r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#);
+        let mut stream = ChatStream::with_tools();
+        stream.push(text.as_bytes()).unwrap();
+        let calls = stream.finish().unwrap().calls;
+        let shown: Vec<_> = calls
+            .iter()
+            .map(|c| (c.id.as_str(), c.name.as_str(), c.arguments.as_str()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("c1", "search", r#"{"query":"hose"}"#),
+                ("c2", "cite", "{}")
+            ]
+        );
+        assert_eq!(parse_chat_stream(text.as_bytes()), Err(ChatFault::ToolCall));
+        let body = br#"{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","function":{"name":"cite","arguments":{"evidence_ids":[]}}}]},"finish_reason":"tool_calls"}]}"#;
+        assert_eq!(
+            parse_tool_body(body).unwrap().calls[0].arguments,
+            r#"{"evidence_ids":[]}"#
+        );
+        assert_eq!(parse_chat_body(body), Err(ChatFault::ToolCall));
+        let far = piece(r#"{"index":4000000000,"function":{"name":"x"}}"#);
+        assert_eq!(
+            ChatStream::with_tools().push(far.as_bytes()),
+            Err(ChatFault::ToolCall)
+        );
+    }
+
+    #[test]
     fn what_follows_a_whole_answer_can_lose_only_its_usage() {
         let garbled = delta("a", "\"stop\"") + &event("{\"usage\":") + &event("{\"error\":1}");
         assert_eq!(parse_chat_stream(garbled.as_bytes()).unwrap().text, "a");
@@ -514,6 +645,8 @@ mod tests {
         fn arbitrary_bytes_end_in_an_answer_or_a_fault(bytes: Vec<u8>) {
             let _ = parse_chat_stream(&bytes);
             let _ = parse_chat_body(&bytes);
+            let _ = parse_tool_body(&bytes);
+            let _ = ChatStream::with_tools().push(&bytes);
             let _ = refusal_message(&bytes);
         }
 

@@ -5,6 +5,7 @@
 
 mod access;
 mod arrows;
+mod asking;
 mod bad_input;
 mod crash;
 mod damage;

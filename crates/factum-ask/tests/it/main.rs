@@ -1,0 +1,17 @@
+//! What the crate does, one module a topic.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod asking;
+mod changes;
+mod citing;
+mod compaction;
+mod desk;
+mod documented;
+mod interleavings;
+mod ledger;
+mod policy;
+mod qmsum;
+mod room;
+mod search;
+mod server;

@@ -1,0 +1,220 @@
+//! Asking from the command line: one question, a conversation, and what was asked before.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::support::{CASE, FACTUM, LETTERS, Ran, Workspace, assert_format, strings};
+
+fn ask(workspace: &Workspace, question: &str) -> Ran {
+    workspace.run(["ask", CASE, question, "--json"])
+}
+
+#[test]
+fn a_question_is_answered_with_quotes_and_recorded() {
+    let workspace = Workspace::with(&LETTERS);
+    let answer = ask(&workspace, "When did the hose burst?").ok().json();
+    assert_format(
+        &answer,
+        "factum/answer/1",
+        "text sentences refs status violations retrieved searches counts seconds conversation_id",
+    );
+    assert_eq!(answer["status"], "grounded");
+    assert_eq!(answer["violations"].as_array().unwrap().len(), 0);
+    let first = &answer["refs"][0];
+    assert_eq!(first["doc_id"], "a.txt");
+    assert_eq!(first["evidence_id"], "a.txt@1:0:46");
+    assert_eq!(
+        first["quote"],
+        "The hose under the sink burst on 3 March 2026."
+    );
+    assert_eq!(answer["sentences"][0]["support"]["verdict"], "supported");
+    let text = workspace
+        .run(["ask", CASE, "What does the repair cost?"])
+        .ok()
+        .stdout;
+    assert!(
+        text.contains("4,200 euros") && text.contains("GROUNDED") && text.contains("[1] c.txt"),
+        "{text}"
+    );
+    let list = workspace.factum("conversation list --json").ok().json();
+    assert_format(&list, "factum/conversations/1", "conversations");
+    assert_eq!(list["conversations"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn where_nothing_is_found_nothing_is_invented_and_the_exit_code_is_0() {
+    let workspace = Workspace::with(&LETTERS);
+    let answer = ask(&workspace, "Which elephants were insured?").ok().json();
+    assert_eq!(answer["status"], "ungrounded");
+    assert_eq!(answer["refs"].as_array().unwrap().len(), 0);
+    assert!(
+        answer["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("Nothing in the documents")
+    );
+}
+
+#[test]
+fn a_conversation_goes_on_over_lines_and_is_shown_resumed_and_deleted() {
+    let workspace = Workspace::with(&LETTERS);
+    let mut command = Command::new(FACTUM);
+    command
+        .args(["ask", CASE, "--json"])
+        .current_dir(workspace.path());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let questions = "When did the hose burst?\n\nWhat does the repair cost?\n";
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(questions.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let talk: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_format(
+        &talk,
+        "factum/conversation/1",
+        "conversation_id exchanges pending violations",
+    );
+    assert_eq!(talk["exchanges"].as_array().unwrap().len(), 2);
+    // Numbers go on through the conversation.
+    assert_eq!(talk["exchanges"][1]["refs"][0]["display"], 2);
+    let id = talk["conversation_id"].as_str().unwrap();
+    let more = workspace
+        .run([
+            "conversation",
+            "resume",
+            id,
+            "When does the plumber start?",
+            "--json",
+        ])
+        .ok()
+        .json();
+    assert_eq!(more["conversation_id"], id);
+    assert!(more["text"].as_str().unwrap().contains("9 April 2026"));
+    // What it rests on changes, and goes.
+    workspace.write("a.txt", "The hose under the sink burst on 4 March 2026.\n");
+    workspace.remove("c.txt");
+    workspace.sync();
+    let show = workspace
+        .run(["conversation", "show", id, "--json"])
+        .ok()
+        .json();
+    let standings: Vec<&str> = show["exchanges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["standing"].as_str().unwrap())
+        .collect();
+    assert_eq!(standings, ["outdated", "withheld", "withheld"]);
+    let text = workspace.run(["conversation", "show", id]).ok().stdout;
+    assert!(
+        text.contains("OUTDATED") && text.contains("WITHHELD"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("4,200") && !text.contains("9 April"),
+        "{text}"
+    );
+    workspace.run(["conversation", "delete", id]).ok();
+    workspace
+        .run(["conversation", "show", id])
+        .fails(3, "you have no conversation");
+}
+
+#[test]
+fn a_principal_asks_only_what_it_may_see() {
+    let workspace = Workspace::with(&LETTERS);
+    let question = [
+        "ask",
+        CASE,
+        "When did the hose burst?",
+        "--as",
+        "broker",
+        "--json",
+    ];
+    workspace.run(question).exits(7);
+    workspace.factum("grant wd b.txt --to broker").ok();
+    let answer = workspace.run(question).ok().json();
+    assert_eq!(answer["status"], "ungrounded");
+    workspace.factum("grant wd --to broker").ok();
+    let answer = workspace.run(question).ok().json();
+    assert_eq!(answer["status"], "grounded");
+    let id = answer["conversation_id"].as_str().unwrap().to_owned();
+    workspace.factum("revoke wd a.txt --from broker").ok();
+    assert_eq!(workspace.run(question).ok().json()["status"], "ungrounded");
+    let ran = workspace
+        .run(["conversation", "show", &id, "--as", "broker"])
+        .ok();
+    assert!(
+        ran.stdout.contains("WITHHELD") && !ran.stdout.contains("3 March"),
+        "{ran:#?}"
+    );
+    // It is the broker's own conversation, and not the owner's.
+    workspace
+        .run(["conversation", "show", &id])
+        .fails(3, "you have no conversation");
+}
+
+#[test]
+fn bad_questions_and_generators_have_their_exit_codes_and_hints() {
+    let workspace = Workspace::with(&LETTERS);
+    workspace
+        .run(["ask", CASE, "  "])
+        .fails(3, "the question is empty");
+    workspace
+        .run(["ask", "nowhere", "Why?"])
+        .fails(3, "no case file");
+    workspace
+        .run(["ask", CASE, "Why?", "--generator", "replay:x.json"])
+        .fails(3, "answer no questions");
+    // A server that is not there: nothing is kept of the question.
+    let ran = workspace.run([
+        "ask",
+        CASE,
+        "Why?",
+        "--generator",
+        "openai:http://127.0.0.1:9/v1,m",
+        "--max-seconds",
+        "2",
+    ]);
+    ran.fails(1, "no answer");
+    let list = workspace.factum("conversation list --json").ok().json();
+    assert_eq!(list["conversations"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_canned_model_holds_a_conversation() {
+    let workspace = Workspace::with(&LETTERS);
+    let outputs = serde_json::json!({"outputs": [
+        {"contains": "Noted:", "text": "{\"action\":\"answer\",\"text\":\"It burst on 3 March 2026 [a.txt@1:0:46].\"}"},
+        {"contains": "Result:", "text": "{\"action\":\"cite\",\"evidence_ids\":[\"a.txt@1:0:46\"]}"},
+        {"contains": "", "text": "{\"action\":\"search\",\"query\":\"hose burst\"}"},
+    ]});
+    std::fs::write(workspace.at("canned.json"), outputs.to_string()).unwrap();
+    let answer = workspace
+        .run([
+            "ask",
+            CASE,
+            "When?",
+            "--generator",
+            "canned:canned.json",
+            "--json",
+        ])
+        .ok()
+        .json();
+    assert_eq!(answer["status"], "grounded");
+    assert_eq!(answer["text"], "It burst on 3 March 2026. [1]");
+    assert_eq!(answer["counts"]["requests"], 3);
+    assert_eq!(strings(&answer["retrieved"]).len(), 1);
+}
