@@ -19,7 +19,8 @@
 //!   node's claims are what its generation says, all of them, in its order;
 //! - of a claim: `salience`, `support.version`, `support.detail`, and the wording of fields, except
 //!   where the claim's own check binds it: by `verbatim` one field is a cited quote, by `fact-line`
-//!   one cited quote holds every value that is not in the spec (a rule may set constants);
+//!   one cited quote holds every value that is not in the spec (a rule may set constants); whether a model's
+//!   claim is rightly *unsupported* by `fact-line` is not checked, since no rule is applied again here;
 //! - `diagnostic` and `repairs` beyond their presence.
 //!
 //! Without events the snapshot is only checked against itself.
