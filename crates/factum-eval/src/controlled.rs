@@ -5,7 +5,7 @@
 //! - [`protocol`]: which builds are made, in which order.
 //! - [`folder`]: how a run's records lie in their folder.
 //! - [`run`]: makes the builds.
-//! - [`measure`]: what the records say; [`report`]: the tables; [`plots`] and [`page`]: the tables as a page.
+//! - [`measure`]: what the records say; [`report`]: the tables; [`page`]: the tables as a page.
 //!
 //! The experiment measures the product by what it exports. It knows nothing of how nodes are made.
 

@@ -61,7 +61,7 @@ pub(crate) struct RunArgs {
     /// Fixtures, and folders of them (JSON or YAML)
     #[arg(required = true)]
     pub(super) paths: Vec<PathBuf>,
-    /// Where summaries come from: stub, stored:PATH, 'command:PROGRAM ARGS', extractive, local[:MODEL],
+    /// Where summaries come from: stub, stored:PATH, 'command:PROGRAM ARGS', extractive, local, local:MODEL,
     /// openai:URL,MODEL, replay:FILE, canned:FILE
     #[arg(long, default_value = "stub")]
     pub(super) provider: String,
