@@ -9,8 +9,8 @@ use std::ops::Range;
 use factum_casefile::support::{Method, SUPPORT_VERSION, Support, Verdict, check_support};
 use factum_casefile::terms::each_term;
 use factum_casefile::{EvidenceId, Profile};
+use factum_engine::extract::sentence_bounds;
 use serde::Serialize;
-use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::ledger::{Citation, Ledger, Status, bare_id};
 use crate::message::{Ref, WhyIgnored};
@@ -218,7 +218,9 @@ pub fn read_answer(raw: &str, declared: &[Ref], ledger: &Ledger) -> (String, Vec
 // Without the white space behind each.
 fn sentence_ranges(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
-    for (start, piece) in text.split_sentence_bound_indices() {
+    for bounds in sentence_bounds(text) {
+        let start = bounds.start;
+        let piece = &text[bounds];
         let solid = piece.trim_end();
         let lead = solid.len() - solid.trim_start().len();
         if !solid.trim().is_empty() {

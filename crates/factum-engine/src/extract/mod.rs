@@ -14,7 +14,7 @@ pub mod sentences;
 
 pub use leaf::{LeafInput, extract_leaf};
 pub use reduction::{chosen_claims, reduce, status_over};
-pub use sentences::sentences;
+pub use sentences::{sentence_bounds, sentences};
 
 pub(crate) use leaf::keep;
 

@@ -38,6 +38,12 @@ pub struct Sentence {
     pub heading: Option<Range<usize>>,
 }
 
+/// Where the sentences of a plain paragraph stand: all of it, without gaps. Cuts after abbreviations, initials and
+/// ordinals are taken back, as in [`sentences`]; nothing is left out.
+pub fn sentence_bounds(text: &str) -> Vec<Range<usize>> {
+    pieces(text)
+}
+
 /// The sentences of `text` in order, without overlaps.
 ///
 /// Left out: headings, rules, fence lines, greetings, lists of links, pure punctuation and

@@ -140,6 +140,9 @@ pub enum FolderError {
         /// Its value here.
         here: String,
     },
+    /// A reader's findings are of a claim that is not in the sample, or of one twice.
+    #[error("claim {0} is not in the sample, or is given twice")]
+    Findings(u64),
     /// Something can't be written as JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),

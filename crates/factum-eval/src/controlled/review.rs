@@ -238,10 +238,7 @@ pub fn record_review(
     for finding in &findings {
         if !(1..=sample.claims.len() as u64).contains(&finding.claim) || !seen.insert(finding.claim)
         {
-            return Err(wrong(format!(
-                "claim {} is not in the sample, or is given twice",
-                finding.claim
-            )));
+            return Err(FolderError::Findings(finding.claim));
         }
     }
     let review = Review {

@@ -84,6 +84,9 @@ pub enum RunError {
     /// A case file that was asked for is not in the corpus.
     #[error("the corpus has no case file {0:?}")]
     UnknownCase(String),
+    /// None of the case files asked for has such a step.
+    #[error("there is no step of that part in the case files asked for")]
+    Nothing,
     /// The corpus is not as the protocol needs it.
     #[error("{case_id} has no {what}, which the protocol needs")]
     NotEnough {
@@ -172,8 +175,6 @@ pub async fn run(options: RunOptions, watcher: &dyn Watcher) -> Result<RunSummar
         }
     }
     let corpus = Corpus::read(&options.corpus)?;
-    let folder = prepare_folder(&options, &corpus)?;
-    let _lock = lock(&folder)?;
     for wanted in &options.selection.cases {
         if !corpus.cases.iter().any(|case| case.case_id == *wanted) {
             return Err(RunError::UnknownCase(wanted.clone()));
@@ -185,6 +186,11 @@ pub async fn run(options: RunOptions, watcher: &dyn Watcher) -> Result<RunSummar
         .map(|case| (case, options.selection.steps(case)))
         .filter(|(_, steps)| !steps.is_empty())
         .collect();
+    if wanted.is_empty() {
+        return Err(RunError::Nothing);
+    }
+    let folder = prepare_folder(&options, &corpus)?;
+    let _lock = lock(&folder)?;
     let steps = || wanted.iter().flat_map(|(_, steps)| steps);
     let overall = Overall {
         watcher,

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use factum_ask::budget::Limits;
 use factum_ask::run::{Answerer, Asking};
 use factum_ask::{ActionModel, Answer, AskError, Beginning, Conversation};
-use factum_base::DocumentId;
+use factum_base::{CaseId, DocumentId};
 use factum_engine::transformation::Generator;
 use factum_model::Control;
 use factum_model::chat::ChatSink;
@@ -18,7 +18,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Value, json};
 
 use super::{Context, case_id};
-use crate::failure::BadInput;
+use crate::failure::{BadInput, Usage};
 use crate::models::{Named, Shelf};
 use crate::output::warn;
 use crate::text::clean;
@@ -246,8 +246,13 @@ pub(super) async fn ask(args: AskArgs, context: &Context<'_>) -> Result<u8> {
     let (workspace, principal) = (&context.workspace, &context.principal);
     // Fail on a case file that can't be seen before a model is loaded.
     workspace.check_may_see(principal, &cases).await?;
+    known_documents(context, &cases, &documents).await?;
     let desk = Desk::new(&args.generator, &args.cost).await?;
     let question = args.question.as_deref().map(str::trim);
+    if question.is_none() && context.output.is_json() {
+        let message = "a conversation is held by people; with --json, give the question";
+        return Err(Usage(message.to_owned()).into());
+    }
     if question == Some("") {
         return Err(flat(AskError::Empty));
     }
@@ -269,6 +274,27 @@ pub(super) async fn ask(args: AskArgs, context: &Context<'_>) -> Result<u8> {
         .await
         .map_err(flat)?;
     one(&mut conversation, question, &desk, context).await
+}
+
+/// A misspelt document would look like one without an answer. One that is hidden looks like one that is not there.
+async fn known_documents(
+    context: &Context<'_>,
+    cases: &[CaseId],
+    documents: &[DocumentId],
+) -> Result<()> {
+    let mut known = Vec::new();
+    for case in cases.iter().filter(|_| !documents.is_empty()) {
+        let status = context.workspace.status(case, &context.principal).await?;
+        known.extend(status.documents.into_iter().map(|document| document.doc_id));
+    }
+    match documents.iter().find(|wanted| !known.contains(wanted)) {
+        None => Ok(()),
+        Some(missing) => Err(BadInput(
+            format!("there is no document {missing:?} that you may see"),
+            Some("`factum status CASE` lists the documents".to_owned()),
+        )
+        .into()),
+    }
 }
 
 /// One question and its answer. A conversation in which nothing was answered is not kept.

@@ -132,25 +132,38 @@ fn review(
     output: &Output,
 ) -> Result<u8> {
     let folder = Folder::open(out).map_err(|error| failure(error.into()))?;
-    let (Some(reviewer), Some(findings)) = (reviewer, findings) else {
+    let (Some(reviewer), Some(path)) = (reviewer, findings) else {
         let sample = sample(&folder).map_err(|error| failure(error.into()))?;
         let sample = sample.ok_or_else(|| BadInput("there is no sample yet".to_owned(), Some("it is there once the first case file for testing went through its three events".to_owned())))?;
         output.document("factum/review-sample/1", serde_json::to_value(sample)?);
         return Ok(0);
     };
-    let text = std::fs::read_to_string(findings)
-        .map_err(|error| BadInput(format!("{}: {error}", findings.display()), None))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        BadInput(
+            format!("{}: {error}", path.display()),
+            Some("give a JSON file that can be read".to_owned()),
+        )
+    })?;
     let findings: Vec<ReviewFinding> = serde_json::from_str(&text).map_err(|error| {
         BadInput(
-            format!("{}: {error}", findings.display()),
+            format!("{}: {error}", path.display()),
             Some(
                 "it is a JSON list of {\"claim\": 1, \"verdict\": \"right\", \"note\": \"...\"}"
                     .to_owned(),
             ),
         )
     })?;
-    let name = record_review(&folder, reviewer, clock()(), findings)
-        .map_err(|error| failure(error.into()))?;
+    let name = record_review(&folder, reviewer, clock()(), findings).map_err(|error| {
+        let FolderError::Findings(_) = &error else {
+            return failure(error.into());
+        };
+        let hint = "`factum experiment controlled review DIR` prints the sample";
+        BadInput(
+            format!("{}: {error}", path.display()),
+            Some(hint.to_owned()),
+        )
+        .into()
+    })?;
     let value = json!({"review": name});
     output.result("factum/review-recorded/1", &value, || {
         format!("Recorded as {name}.\n")
@@ -184,6 +197,9 @@ fn failure(error: RunError) -> anyhow::Error {
         RunError::Folder(FolderError::Damaged(_)) => {
             bad("`factum verify DIR` lists all that is damaged")
         }
+        RunError::Nothing => bad(
+            "events are in the case files for testing, S-010 to S-029; the exercise is on S-037",
+        ),
         RunError::Busy(_) => bad("wait for it, or stop it; what it finished is kept"),
         RunError::Corpus(_) | RunError::UnknownCase(_) | RunError::NotEnough { .. } => bad(
             "`factum experiment controlled generate` makes a corpus; its inputs and its gold go together",

@@ -21,7 +21,7 @@ use factum_eval::score_name::SCORER_VERSION;
 use serde_json::json;
 
 use super::clock;
-use crate::failure::BadInput;
+use crate::failure::{BadInput, Failed};
 use crate::output::{Output, warn};
 use crate::progress::Terminal;
 
@@ -96,9 +96,15 @@ async fn run_fixtures(args: RunArgs, output: &Output) -> Result<u8> {
     });
     drop(watched);
     let (loaded, report) = done.map_err(run_error)?;
-    write_reports(&args, &report, &loaded)?;
     let value = serde_json::to_value(&report)?;
-    output.result("factum/eval/1", &value, || text::report(&report))?;
+    let told = |report: &Report| output.result("factum/eval/1", &value, || text::report(report));
+    // What was found is told even where a report can't be written.
+    if let Err(error) = write_reports(&args, &report, &loaded) {
+        told(&report)?;
+        let hint = "the scores are above; give a folder that is there and can be written";
+        return Err(Failed(format!("{error:#}"), hint.to_owned()).into());
+    }
+    told(&report)?;
     Ok(report.exit_code)
 }
 
