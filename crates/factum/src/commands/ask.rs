@@ -249,10 +249,6 @@ pub(super) async fn ask(args: AskArgs, context: &Context<'_>) -> Result<u8> {
     known_documents(context, &cases, &documents).await?;
     let desk = Desk::new(&args.generator, &args.cost).await?;
     let question = args.question.as_deref().map(str::trim);
-    if question.is_none() && context.output.is_json() {
-        let message = "a conversation is held by people; with --json, give the question";
-        return Err(Usage(message.to_owned()).into());
-    }
     if question == Some("") {
         return Err(flat(AskError::Empty));
     }
@@ -510,9 +506,11 @@ async fn talk(
             }
         }
     }
-    if context.output.is_json()
-        && let Some(conversation) = going_on.as_deref().or(begun.as_ref())
-    {
+    if context.output.is_json() {
+        let Some(conversation) = going_on.as_deref().or(begun.as_ref()) else {
+            let message = "no question was asked; give one, or one a line on standard input";
+            return Err(Usage(message.to_owned()).into());
+        };
         show(conversation, context).await?;
     }
     Ok(code)

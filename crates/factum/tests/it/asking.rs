@@ -102,6 +102,12 @@ fn a_conversation_goes_on_over_lines_and_is_shown_resumed_and_deleted() {
         .json();
     assert_eq!(more["conversation_id"], id);
     assert!(more["text"].as_str().unwrap().contains("9 April 2026"));
+    // Without a question there is an error, and a document that says so.
+    let nothing = workspace.run(["ask", CASE, "--json"]).exits(2).json();
+    assert_eq!(nothing["error"]["kind"], "usage");
+    workspace
+        .run(["ask", CASE, "hose?", "--doc", "misspelt.txt"])
+        .fails(3, "misspelt.txt");
     // What it rests on changes, and goes.
     workspace.write("a.txt", "The hose under the sink burst on 4 March 2026.\n");
     workspace.remove("c.txt");
