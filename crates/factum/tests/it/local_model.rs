@@ -10,7 +10,7 @@ fn run(workspace: &Workspace, line: &str) -> Ran {
     let mut command = Command::new(FACTUM);
     command.args(line.split_whitespace());
     command.env("FACTUM_MODELS", workspace.at("models"));
-    workspace.finish(command)
+    workspace.finish_within(10, command)
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn local_model_decodes_nothing_that_it_was_not_given_and_always_the_same() {
     run(&workspace, "verify wd").ok();
 }
 
-/// One case file, its first build and its first event, by both profiles.
+/// One case file and its first build by both profiles; by `grounded` its first event, too.
 #[test]
 fn local_model_goes_through_the_experiment_with_the_counts_that_any_model_gives() {
     let Ok(model) = std::env::var("FACTUM_TEST_MODEL") else {
@@ -57,9 +57,9 @@ fn local_model_goes_through_the_experiment_with_the_counts_that_any_model_gives(
     };
     let workspace = Workspace::bare();
     run(&workspace, "experiment controlled generate --out corpus").ok();
-    for (profile, calls) in [("controlled", [16, 3, 16]), ("grounded", [12, 1, 12])] {
+    for (profile, events, calls) in [("controlled", 0, [16, 0, 0]), ("grounded", 1, [12, 1, 12])] {
         let line = format!(
-            "experiment controlled run --corpus corpus/inputs --out {profile} --profile {profile} --case S-010 --events 1 \
+            "experiment controlled run --corpus corpus/inputs --out {profile} --profile {profile} --case S-010 --events {events} \
              --generator local:{model}"
         );
         run(&workspace, &line).ok();
@@ -70,7 +70,7 @@ fn local_model_goes_through_the_experiment_with_the_counts_that_any_model_gives(
         let found = ["initial", "incremental", "full"]
             .map(|part| report["costs"][part]["calls"].as_u64().unwrap());
         assert_eq!(found, calls, "{profile}");
-        assert_eq!(report["comparisons"]["equal"], 1, "{profile}");
+        assert_eq!(report["comparisons"]["equal"], events, "{profile}");
         for (name, group) in report["groups"].as_object().unwrap() {
             if profile == "grounded" {
                 assert!(group["nodes"].get("INVALID").is_none(), "{name}: {group:#}");

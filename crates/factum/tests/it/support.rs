@@ -127,11 +127,16 @@ impl Workspace {
     }
 
     /// Runs any prepared command in the folder, and gives up on it after two minutes.
-    pub(crate) fn finish(&self, mut command: Command) -> Ran {
+    pub(crate) fn finish(&self, command: Command) -> Ran {
+        self.finish_within(2, command)
+    }
+
+    /// Runs a prepared command in the workspace, for at most so many minutes.
+    pub(crate) fn finish_within(&self, minutes: u64, mut command: Command) -> Ran {
         command.current_dir(self.path());
         let line = format!("{command:?}");
         let output = assert_cmd::Command::from_std(command)
-            .timeout(std::time::Duration::from_mins(2))
+            .timeout(std::time::Duration::from_mins(minutes))
             .output()
             .unwrap();
         Ran {
