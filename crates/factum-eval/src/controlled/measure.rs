@@ -448,8 +448,8 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
 }
 
 impl GroupMeasure {
-    /// Adds a root, with what is true there, if that is known.
-    pub fn add(&mut self, root: &RootMeasure, gold: Option<&BTreeSet<&GoldFields>>) {
+    /// Adds a root, with what is true there.
+    pub fn add(&mut self, root: &RootMeasure, gold: &BTreeSet<&GoldFields>) {
         self.snapshots += 1;
         *self.statuses.entry(root.status.clone()).or_default() += 1;
         *self.served.entry(root.served.clone()).or_default() += 1;
@@ -463,25 +463,21 @@ impl GroupMeasure {
         let unique = root.facts.len() as u64;
         self.duplicate_claims += root.claims.saturating_sub(unique);
         self.unique_facts += unique;
-        if let Some(gold) = gold {
-            self.correct_facts +=
-                root.facts.iter().filter(|fact| gold.contains(fact)).count() as u64;
-            self.gold_facts += gold.len() as u64;
-        }
+        let correct = root.facts.iter().filter(|fact| gold.contains(fact));
+        self.correct_facts += correct.count() as u64;
+        self.gold_facts += gold.len() as u64;
     }
 
     /// Works the ratios out.
-    pub fn close(&mut self, with_gold: bool) {
+    pub fn close(&mut self) {
         for status in ["VALID", "PARTIAL", "INVALID"] {
             self.statuses.entry(status.to_owned()).or_default();
         }
         self.reference_validity = ratio(self.reference_valid_claims, self.claims);
         self.unsupported_rate = ratio(self.claims - self.supported_claims, self.claims);
         self.unreviewed_claims = self.claims;
-        if with_gold {
-            self.fact_precision = ratio(self.correct_facts, self.unique_facts);
-            self.fact_recall = ratio(self.correct_facts, self.gold_facts);
-        }
+        self.fact_precision = ratio(self.correct_facts, self.unique_facts);
+        self.fact_recall = ratio(self.correct_facts, self.gold_facts);
     }
 }
 

@@ -168,20 +168,17 @@ fn groups(
             case_id: root.case_id.clone(),
             what: "gold for all of its versions".to_owned(),
         })?;
-        groups
-            .entry(name.clone())
-            .or_default()
-            .add(root, Some(&known));
+        groups.entry(name.clone()).or_default().add(root, &known);
         // By extraction an incremental build is the baseline itself.
         if extractive && name == "test-events/incremental" {
             groups
                 .entry("test-events/extraction".to_owned())
                 .or_default()
-                .add(root, Some(&known));
+                .add(root, &known);
         }
     }
     for group in groups.values_mut() {
-        group.close(true);
+        group.close();
     }
     Ok(groups)
 }

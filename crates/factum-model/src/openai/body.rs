@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 use super::{ConstraintMode, LimitField};
 use crate::chat::{ChatMessage, ChatRequest, ToolSpec};
 use crate::constraint::{Constraint, GroundedSchema};
-use crate::request::{GenerationRequest, Message};
+use crate::request::GenerationRequest;
 
 /// The version of what is sent and of how replies are read. It is part of the identity.
 pub(super) const PROTOCOL: &str = "1";
 
+/// A request's body, whether of one answer or of a conversation: greedy, one answer, streamed.
 #[derive(Serialize)]
-struct Body<'a> {
+struct Body<'a, M> {
     model: &'a str,
-    messages: &'a [Message],
+    messages: M,
     temperature: u8,
     seed: u8,
     n: u8,
@@ -29,6 +30,29 @@ struct Body<'a> {
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+}
+
+impl<'a, M> Body<'a, M> {
+    fn new(model: &'a str, messages: M, limit: LimitField, max_new_tokens: u32) -> Self {
+        let limited = |field| (limit == field).then_some(max_new_tokens);
+        Self {
+            model,
+            messages,
+            temperature: 0,
+            seed: 0,
+            n: 1,
+            max_tokens: limited(LimitField::MaxTokens),
+            max_completion_tokens: limited(LimitField::MaxCompletionTokens),
+            stream: true,
+            stream_options: StreamOptions {
+                include_usage: true,
+            },
+            response_format: None,
+            tools: Vec::new(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -57,38 +81,10 @@ pub(super) fn chat_body(
     limit: LimitField,
     request: &GenerationRequest,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let limited = |field| (limit == field).then_some(request.max_new_tokens);
     serde_json::to_vec(&Body {
-        model,
-        messages: &request.messages,
-        temperature: 0,
-        seed: 0,
-        n: 1,
-        max_tokens: limited(LimitField::MaxTokens),
-        max_completion_tokens: limited(LimitField::MaxCompletionTokens),
-        stream: true,
-        stream_options: StreamOptions {
-            include_usage: true,
-        },
         response_format: response_format(mode, &request.constraint),
+        ..Body::new(model, &request.messages, limit, request.max_new_tokens)
     })
-}
-
-#[derive(Serialize)]
-struct ToolBody<'a> {
-    model: &'a str,
-    messages: Vec<Value>,
-    temperature: u8,
-    seed: u8,
-    n: u8,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    stream: bool,
-    stream_options: StreamOptions,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
 }
 
 /// The JSON of a conversation's request: greedy, one answer, streamed, with the tools that may be called.
@@ -97,24 +93,14 @@ pub(super) fn tool_body(
     limit: LimitField,
     request: &ChatRequest,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let limited = |field| (limit == field).then_some(request.max_new_tokens);
     let tool = |tool: &ToolSpec| {
         json!({"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": tool.parameters}})
     };
-    serde_json::to_vec(&ToolBody {
-        model,
-        messages: request.messages.iter().map(wire_message).collect(),
-        temperature: 0,
-        seed: 0,
-        n: 1,
-        max_tokens: limited(LimitField::MaxTokens),
-        max_completion_tokens: limited(LimitField::MaxCompletionTokens),
-        stream: true,
-        stream_options: StreamOptions {
-            include_usage: true,
-        },
+    let messages: Vec<Value> = request.messages.iter().map(wire_message).collect();
+    serde_json::to_vec(&Body {
         tools: request.tools.iter().map(tool).collect(),
+        ..Body::new(model, messages, limit, request.max_new_tokens)
     })
 }
 
@@ -229,7 +215,7 @@ impl Serialize for Ordered<'_> {
 mod tests {
     use super::*;
     use crate::constraint::{FieldShape, FieldValue, Source};
-    use crate::request::Role;
+    use crate::request::{Message, Role};
 
     fn request(constraint: Constraint) -> GenerationRequest {
         GenerationRequest {
