@@ -17,14 +17,64 @@ pub struct ActionModel {
     generator: Arc<dyn Generator>,
 }
 
-/// Where the one answer goes.
-#[derive(Default)]
-struct Slot(Mutex<Option<Result<Generation, ModelError>>>);
+/// Where the one answer goes, and its words while it is made.
+struct Slot<'s> {
+    outcome: Mutex<Option<Result<Generation, ModelError>>>,
+    heard: Mutex<Heard>,
+    sink: &'s dyn ChatSink,
+}
 
-impl GenerationSink for Slot {
-    fn finished(&self, _: usize, outcome: Result<Generation, ModelError>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+/// An action as far as it is written.
+#[derive(Default)]
+struct Heard {
+    bytes: Vec<u8>,
+    /// Bytes of words that the sink has.
+    said: usize,
+}
+
+impl Heard {
+    /// The words that are new with these bytes.
+    fn add(&mut self, bytes: &[u8]) -> Option<String> {
+        self.bytes.extend_from_slice(bytes);
+        let words = words_so_far(&self.bytes)?;
+        let new = words.get(self.said..)?.to_owned();
+        self.said = words.len();
+        Some(new)
     }
+}
+
+impl GenerationSink for Slot<'_> {
+    fn finished(&self, _: usize, outcome: Result<Generation, ModelError>) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+
+    fn piece(&self, _: usize, bytes: &[u8]) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(new) = heard.add(bytes)
+            && !new.is_empty()
+        {
+            self.sink.text(&new);
+        }
+    }
+}
+
+/// The words of an answer whose JSON is not yet whole. None while it is not known to be an answer.
+fn words_so_far(bytes: &[u8]) -> Option<String> {
+    let whole = match std::str::from_utf8(bytes) {
+        Ok(whole) => whole,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+    };
+    // What stands at the end may be part of an escape, of at most twelve characters where it is a pair of surrogates.
+    let ends = whole.char_indices().rev().map(|(at, _)| at).take(12);
+    let action = std::iter::once(whole.len()).chain(ends).find_map(|end| {
+        let closed = [r#""}"#, "}", ""].map(|close| whole[..end].to_owned() + close);
+        closed
+            .iter()
+            .find_map(|json| serde_json::from_str::<Map<String, Value>>(json).ok())
+    })?;
+    let is_answer = action.get("action").and_then(Value::as_str) == Some("answer");
+    let text = action.get("text").and_then(Value::as_str)?;
+    is_answer.then(|| text.to_owned())
 }
 
 impl ActionModel {
@@ -135,8 +185,10 @@ fn plain(request: &ChatRequest) -> Vec<Message> {
 }
 
 fn written(call: &ChatCall) -> String {
-    let mut action =
-        serde_json::from_str::<Map<String, Value>>(&call.arguments).unwrap_or_default();
+    // The name first, as the model is told to write it.
+    let mut action = Map::new();
+    action.insert("action".to_owned(), json!(call.name));
+    action.extend(serde_json::from_str::<Map<String, Value>>(&call.arguments).unwrap_or_default());
     action.insert("action".to_owned(), json!(call.name));
     Value::Object(action).to_string()
 }
@@ -191,12 +243,25 @@ impl ChatModel for ActionModel {
                 input_budget: request.input_budget,
                 max_new_tokens: request.max_new_tokens,
             }];
-            let slot = Slot::default();
+            let slot = Slot {
+                outcome: Mutex::default(),
+                heard: Mutex::default(),
+                sink,
+            };
             self.generator.generate(&requests, control, &slot).await;
-            let outcome = slot.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let outcome = slot
+                .outcome
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
             let lost = || ModelError::Engine("the generator gave no answer".to_owned());
             let reply = read_action(outcome.ok_or_else(lost)??);
-            sink.text(&reply.text);
+            let said = slot
+                .heard
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner)
+                .said;
+            // A generator that shows no pieces shows it all at once.
+            sink.text(reply.text.get(said..).unwrap_or_default());
             Ok(reply)
         })
     }
@@ -245,6 +310,26 @@ mod tests {
             "answer and cite"
         );
         assert!(none.to_string().contains(r#""maxItems":0"#));
+    }
+
+    #[test]
+    fn an_answer_is_heard_while_it_is_written_and_an_action_never_is() {
+        let written = r#"{"action":"answer","text":"It burst – \"on 3 March\" \ud83d\ude00\\."}"#;
+        let mut heard = Heard::default();
+        let mut said = String::new();
+        let mut steps = 0;
+        for byte in written.as_bytes() {
+            if let Some(new) = heard.add(&[*byte]) {
+                steps += usize::from(!new.is_empty());
+                said.push_str(&new);
+            }
+        }
+        assert_eq!(said, "It burst – \"on 3 March\" 😀\\.");
+        assert!(steps > 20, "{steps}");
+        let mut heard = Heard::default();
+        for byte in br#"{"action":"search","query":"text","text":"no"}"# {
+            assert_eq!(heard.add(&[*byte]), None);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::access::Access;
 use crate::answer::{Answer, Counts, Searched};
 use crate::budget::{Limits, Offer, Spent};
 use crate::compaction::{Request, Shaped, ShapedPart, needed, shape, written_id};
-use crate::conversation::{Answered, Conversation};
+use crate::conversation::{Answered, Conversation, SoFar};
 use crate::error::AskError;
 use crate::extractive;
 use crate::ledger::{CiteJudgement, Ending, Status, judge};
@@ -75,9 +75,25 @@ struct Progress {
     spent: Spent,
     counts: Counts,
     started: Instant,
+    /// Seconds that went by before this process took over.
+    before: f64,
     /// The last message with words in it.
     said: Option<u64>,
     searches: Vec<Searched>,
+}
+
+impl Progress {
+    fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    fn so_far(&self) -> SoFar {
+        SoFar {
+            searches: self.searches.clone(),
+            counts: self.counts,
+            seconds: self.seconds(),
+        }
+    }
 }
 
 impl Conversation {
@@ -113,13 +129,15 @@ impl Conversation {
     }
 
     async fn finish(&mut self, question: u64, asking: &Asking<'_>) -> Result<Answer, AskError> {
+        let so_far = self.kept.so_far.clone().unwrap_or_default();
         let mut progress = Progress {
             question,
             spent: Spent::default(),
-            counts: Counts::default(),
+            counts: so_far.counts,
             started: Instant::now(),
+            before: so_far.seconds,
             said: self.said_since(question),
-            searches: Vec::new(),
+            searches: so_far.searches,
         };
         let outcome = match asking.answerer {
             Answerer::Extractive => self.quote(&mut progress).await,
@@ -195,8 +213,13 @@ impl Conversation {
                     }
                 }
             }
-            self.save().await?;
+            self.save_step(progress).await?;
         }
+    }
+
+    async fn save_step(&mut self, progress: &Progress) -> Result<(), AskError> {
+        self.kept.so_far = Some(progress.so_far());
+        self.save().await
     }
 
     fn judge_response(
@@ -424,6 +447,9 @@ impl Conversation {
 
     /// Answers with quotes: the same steps as a model takes, with no model.
     async fn quote(&mut self, progress: &mut Progress) -> Result<(), AskError> {
+        // All of it is done again where it was not finished: it costs nothing.
+        progress.counts = Counts::default();
+        progress.searches.clear();
         let question = self.question_text(progress.question).to_owned();
         let epoch = self.history.clock();
         let mut response = Response {
@@ -443,7 +469,7 @@ impl Conversation {
                 tool: SEARCH.to_owned(),
                 outcome: Outcome::Found { refs },
             })]));
-        self.save().await?;
+        self.save_step(progress).await?;
         let passages: Vec<Evidence> = hits.iter().map(|hit| hit.evidence.clone()).collect();
         let chosen = extractive::choose(&question, &passages);
         let form = self.form();
@@ -496,9 +522,9 @@ impl Conversation {
             generator: asking.answerer.name().to_owned(),
             message: progress.said,
             declared,
+            seconds: progress.seconds(),
             searches: progress.searches,
             counts: progress.counts,
-            seconds: progress.started.elapsed().as_secs_f64(),
         };
         self.settle(answered.clone()).await?;
         let sources = BTreeSet::new();
