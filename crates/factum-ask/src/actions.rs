@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use factum_model::chat::{ChatCall, ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink};
+use factum_model::chat::{
+    ChatCall, ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink, ToolSpec, Wanted,
+};
 use factum_model::{
     BoxFuture, Constraint, ConstraintKind, Control, Generation, GenerationRequest, GenerationSink,
     Generator, Message, ModelError, ModelIdentity, Role, StopReason,
@@ -114,11 +116,16 @@ fn schema(request: &ChatRequest) -> Value {
     } else {
         json!({"type": "array", "items": id, "maxItems": 8})
     };
-    let mut actions = vec![action(
-        "answer",
-        vec![("text", json!({"type": "string", "minLength": 1}))],
-    )];
-    for tool in &request.tools {
+    let mut actions = Vec::new();
+    let may = |tool: &str| match request.wanted {
+        Wanted::Call(only) => tool == only,
+        Wanted::Anything => tool == crate::tools::SEARCH || !has_to_look(request),
+    };
+    if may("answer") {
+        let text = json!({"type": "string", "minLength": 1});
+        actions.push(action("answer", vec![("text", text)]));
+    }
+    for tool in request.tools.iter().filter(|tool| may(tool.name)) {
         match tool.name {
             crate::tools::SEARCH => actions.push(action(
                 tool.name,
@@ -137,6 +144,13 @@ fn schema(request: &ChatRequest) -> Value {
         }
     }
     json!({"anyOf": actions})
+}
+
+/// Nothing was looked up in this conversation yet, and it can be. Small models answer out of nothing where they may.
+fn has_to_look(request: &ChatRequest) -> bool {
+    let is_result = |message: &ChatMessage| matches!(message, ChatMessage::Tool { .. });
+    let can_search = |tool: &ToolSpec| tool.name == crate::tools::SEARCH;
+    request.tools.iter().any(can_search) && !request.messages.iter().any(is_result)
 }
 
 fn how_to_act(request: &ChatRequest) -> String {
@@ -291,6 +305,7 @@ mod tests {
                 ChatMessage::User("Cite.".to_owned()),
             ],
             tools: crate::tools::specs(cite_only),
+            wanted: Wanted::Anything,
             citable: citable.iter().map(|id| (*id).to_owned()).collect(),
             input_budget: 1_000,
             max_new_tokens: 100,
@@ -310,6 +325,25 @@ mod tests {
             "answer and cite"
         );
         assert!(none.to_string().contains(r#""maxItems":0"#));
+    }
+
+    #[test]
+    fn before_anything_was_looked_up_it_can_only_be_looked_up() {
+        let mut fresh = request(&[], false);
+        fresh.messages.truncate(2);
+        let actions = schema(&fresh)["anyOf"].clone();
+        assert_eq!(actions.as_array().unwrap().len(), 1);
+        assert_eq!(actions[0]["properties"]["action"]["const"], "search");
+        // Asked what its answer rests on, it says that and nothing else.
+        let mut asked = request(&["a@1:0:4"], false);
+        asked.wanted = Wanted::Call(crate::tools::CITE);
+        let actions = schema(&asked)["anyOf"].clone();
+        assert_eq!(actions.as_array().unwrap().len(), 1);
+        assert_eq!(actions[0]["properties"]["action"]["const"], "cite");
+        // With nothing left but to cite, there is no looking up.
+        let mut late = request(&[], true);
+        late.messages.truncate(2);
+        assert_eq!(schema(&late)["anyOf"].as_array().unwrap().len(), 2);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use factum_base::DocumentId;
 use factum_casefile::{Evidence, EvidenceId};
 use factum_engine::retrieve::{Hit, SearchIn};
 use factum_model::Control;
-use factum_model::chat::{ChatCall, ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink};
+use factum_model::chat::{
+    ChatCall, ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink, Wanted,
+};
 
 use crate::access::Access;
 use crate::answer::{Answer, Counts, Searched};
@@ -261,6 +263,11 @@ impl Conversation {
         let chat = ChatRequest {
             messages: wire(&request),
             tools: specs(offer == Offer::CiteOnly),
+            wanted: if self.history.ends_in_notice() {
+                Wanted::Call(CITE)
+            } else {
+                Wanted::Anything
+            },
             citable,
             input_budget: asking.limits.input_tokens,
             max_new_tokens: asking.limits.new_tokens,
