@@ -218,7 +218,7 @@ fn public_data_gives_a_figure_for_each_origin() {
     let desk = Workspace::bare();
     let line = format!("eval support --json --data {}", data.display());
     let found = desk.factum(&line).ok().json();
-    assert_eq!(found["format"], "factum/eval-support/1");
+    assert_eq!(found["format"], "factum/eval-support/2");
     let figures = found["figures"].as_array().unwrap();
     let of = |set: &str| {
         let scoring = |one: &&Value| one["set"] == set && one["half"] == "scoring";
