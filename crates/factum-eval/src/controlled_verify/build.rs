@@ -82,6 +82,8 @@ pub(super) fn check(
     let tree = Tree::read(&run, &file);
     check_tree(&tree, at, context, shared, report);
     check_reuse(&tree, record, at, earlier, report);
+    let known = (&*earlier, context.experiment.reuses_generations);
+    check_reused_answers(&tree, record, at, known, report);
     check_serving(&run, record, at, earlier, &file, report);
     let cost = count(&tree, record, at, context, earlier, report);
     for node in &tree.nodes {
@@ -258,6 +260,39 @@ fn check_reuse(
                 "is not what an earlier build recorded under its key",
             );
         }
+    }
+}
+
+/// An answer is an earlier one where all nodes that hold it are, and a new one where no earlier build has it.
+fn check_reused_answers(
+    tree: &Tree<'_>,
+    record: &Value,
+    at: Place<'_>,
+    (earlier, reuses_generations): (&Earlier, bool),
+    report: &mut Report,
+) {
+    let known: BTreeSet<&str> = earlier
+        .results
+        .values()
+        .map(|result| text(result, "generation"))
+        .collect();
+    // What an interrupted attempt asked for is used again; so is what another case file's build did.
+    let elsewhere = number(record, "attempts") > 1 || reuses_generations;
+    let answers = field(tree.run, "generations").as_object();
+    for (id, answer) in answers.into_iter().flatten() {
+        let mut holders = tree
+            .nodes
+            .iter()
+            .filter(|node| text(node.result, "generation") == id);
+        let reused = field(answer, "reused") == &Value::Bool(true);
+        let right = if holders.all(|node| node.reused) {
+            reused
+        } else {
+            !reused || known.contains(id.as_str()) || elsewhere
+        };
+        let place = format!("{} generations.{id}", at.case_id);
+        let message = "says that it is new where it is not, or the other way round";
+        report.require(right, Class::Reuse, &place, message);
     }
 }
 
