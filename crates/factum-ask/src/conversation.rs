@@ -8,7 +8,7 @@ use factum_engine::Workspace;
 use factum_store::ConversationRow;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Counts, Searched};
+use crate::answer::{Counts, EmbeddingsUsed, Searched};
 use crate::compaction::Form;
 use crate::error::AskError;
 use crate::ledger::Ledger;
@@ -43,6 +43,8 @@ pub(crate) struct Answered {
     pub(crate) question: u64,
     pub(crate) at: i64,
     pub(crate) generator: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) embeddings: Option<EmbeddingsUsed>,
     /// The message that holds it; none where the model said nothing.
     pub(crate) message: Option<u64>,
     /// What was declared; none where nothing was.

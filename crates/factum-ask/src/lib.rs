@@ -18,10 +18,11 @@ pub mod policy;
 mod reading;
 pub mod run;
 pub mod tools;
+mod wire;
 
 pub use actions::ActionModel;
 pub use answer::Answer;
 pub use conversation::{Beginning, Conversation};
 pub use error::AskError;
 pub use reading::{AnswerStanding, Exchange};
-pub use run::{Answerer, Asking};
+pub use run::{Answerer, Asking, Embeddings};
