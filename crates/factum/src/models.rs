@@ -3,6 +3,7 @@
 //! A [`Shelf`] says what a name stands for without loading anything, which is all that showing a summary
 //! needs; [`Shelf::load`] loads it for a build.
 
+mod embedders;
 mod identities;
 #[cfg(all(feature = "local", unix))]
 pub(crate) mod patience;
@@ -25,6 +26,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::BadInput;
+pub(crate) use embedders::NamedEmbedder;
 use identities::Identities;
 use settings::Settings;
 pub(crate) use settings::suggestion;
@@ -252,13 +254,18 @@ fn load_local(options: LocalOptions) -> Result<Arc<dyn factum_model::Generator>,
 
 #[cfg(not(feature = "local"))]
 fn load_local(_: LocalOptions) -> Result<Arc<dyn factum_model::Generator>, BadInput> {
-    Err(BadInput(
+    Err(without_local())
+}
+
+/// What a build without the engine says where a local model is asked for.
+fn without_local() -> BadInput {
+    BadInput(
         "this factum was built without local models".to_owned(),
         Some(
             "install cmake, clang and libclang, then build with `cargo build --release -p factum --features local`"
                 .to_owned(),
         ),
-    ))
+    )
 }
 
 /// A failure of a model's files, settings or server, with the hint that fits.
