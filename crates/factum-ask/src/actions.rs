@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use factum_model::chat::{ChatCall, ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink};
+use factum_model::chat::{
+    ChatCall, ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink, ToolSpec, Wanted,
+};
 use factum_model::{
     BoxFuture, Constraint, ConstraintKind, Control, Generation, GenerationRequest, GenerationSink,
     Generator, Message, ModelError, ModelIdentity, Role, StopReason,
@@ -17,14 +19,64 @@ pub struct ActionModel {
     generator: Arc<dyn Generator>,
 }
 
-/// Where the one answer goes.
-#[derive(Default)]
-struct Slot(Mutex<Option<Result<Generation, ModelError>>>);
+/// Where the one answer goes, and its words while it is made.
+struct Slot<'s> {
+    outcome: Mutex<Option<Result<Generation, ModelError>>>,
+    heard: Mutex<Heard>,
+    sink: &'s dyn ChatSink,
+}
 
-impl GenerationSink for Slot {
-    fn finished(&self, _: usize, outcome: Result<Generation, ModelError>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+/// An action as far as it is written.
+#[derive(Default)]
+struct Heard {
+    bytes: Vec<u8>,
+    /// Bytes of words that the sink has.
+    said: usize,
+}
+
+impl Heard {
+    /// The words that are new with these bytes.
+    fn add(&mut self, bytes: &[u8]) -> Option<String> {
+        self.bytes.extend_from_slice(bytes);
+        let words = words_so_far(&self.bytes)?;
+        let new = words.get(self.said..)?.to_owned();
+        self.said = words.len();
+        Some(new)
     }
+}
+
+impl GenerationSink for Slot<'_> {
+    fn finished(&self, _: usize, outcome: Result<Generation, ModelError>) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+
+    fn piece(&self, _: usize, bytes: &[u8]) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(new) = heard.add(bytes)
+            && !new.is_empty()
+        {
+            self.sink.text(&new);
+        }
+    }
+}
+
+/// The words of an answer whose JSON is not yet whole. None while it is not known to be an answer.
+fn words_so_far(bytes: &[u8]) -> Option<String> {
+    let whole = match std::str::from_utf8(bytes) {
+        Ok(whole) => whole,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+    };
+    // What stands at the end may be part of an escape, of at most twelve characters where it is a pair of surrogates.
+    let ends = whole.char_indices().rev().map(|(at, _)| at).take(12);
+    let action = std::iter::once(whole.len()).chain(ends).find_map(|end| {
+        let closed = [r#""}"#, "}", ""].map(|close| whole[..end].to_owned() + close);
+        closed
+            .iter()
+            .find_map(|json| serde_json::from_str::<Map<String, Value>>(json).ok())
+    })?;
+    let is_answer = action.get("action").and_then(Value::as_str) == Some("answer");
+    let text = action.get("text").and_then(Value::as_str)?;
+    is_answer.then(|| text.to_owned())
 }
 
 impl ActionModel {
@@ -64,11 +116,16 @@ fn schema(request: &ChatRequest) -> Value {
     } else {
         json!({"type": "array", "items": id, "maxItems": 8})
     };
-    let mut actions = vec![action(
-        "answer",
-        vec![("text", json!({"type": "string", "minLength": 1}))],
-    )];
-    for tool in &request.tools {
+    let mut actions = Vec::new();
+    let may = |tool: &str| match request.wanted {
+        Wanted::Call(only) => tool == only,
+        Wanted::Anything => tool == crate::tools::SEARCH || !has_to_look(request),
+    };
+    if may("answer") {
+        let text = json!({"type": "string", "minLength": 1});
+        actions.push(action("answer", vec![("text", text)]));
+    }
+    for tool in request.tools.iter().filter(|tool| may(tool.name)) {
         match tool.name {
             crate::tools::SEARCH => actions.push(action(
                 tool.name,
@@ -87,6 +144,13 @@ fn schema(request: &ChatRequest) -> Value {
         }
     }
     json!({"anyOf": actions})
+}
+
+/// Nothing was looked up in this conversation yet, and it can be. Small models answer out of nothing where they may.
+fn has_to_look(request: &ChatRequest) -> bool {
+    let is_result = |message: &ChatMessage| matches!(message, ChatMessage::Tool { .. });
+    let can_search = |tool: &ToolSpec| tool.name == crate::tools::SEARCH;
+    request.tools.iter().any(can_search) && !request.messages.iter().any(is_result)
 }
 
 fn how_to_act(request: &ChatRequest) -> String {
@@ -135,8 +199,10 @@ fn plain(request: &ChatRequest) -> Vec<Message> {
 }
 
 fn written(call: &ChatCall) -> String {
-    let mut action =
-        serde_json::from_str::<Map<String, Value>>(&call.arguments).unwrap_or_default();
+    // The name first, as the model is told to write it.
+    let mut action = Map::new();
+    action.insert("action".to_owned(), json!(call.name));
+    action.extend(serde_json::from_str::<Map<String, Value>>(&call.arguments).unwrap_or_default());
     action.insert("action".to_owned(), json!(call.name));
     Value::Object(action).to_string()
 }
@@ -191,12 +257,25 @@ impl ChatModel for ActionModel {
                 input_budget: request.input_budget,
                 max_new_tokens: request.max_new_tokens,
             }];
-            let slot = Slot::default();
+            let slot = Slot {
+                outcome: Mutex::default(),
+                heard: Mutex::default(),
+                sink,
+            };
             self.generator.generate(&requests, control, &slot).await;
-            let outcome = slot.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let outcome = slot
+                .outcome
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
             let lost = || ModelError::Engine("the generator gave no answer".to_owned());
             let reply = read_action(outcome.ok_or_else(lost)??);
-            sink.text(&reply.text);
+            let said = slot
+                .heard
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner)
+                .said;
+            // A generator that shows no pieces shows it all at once.
+            sink.text(reply.text.get(said..).unwrap_or_default());
             Ok(reply)
         })
     }
@@ -226,6 +305,7 @@ mod tests {
                 ChatMessage::User("Cite.".to_owned()),
             ],
             tools: crate::tools::specs(cite_only),
+            wanted: Wanted::Anything,
             citable: citable.iter().map(|id| (*id).to_owned()).collect(),
             input_budget: 1_000,
             max_new_tokens: 100,
@@ -245,6 +325,45 @@ mod tests {
             "answer and cite"
         );
         assert!(none.to_string().contains(r#""maxItems":0"#));
+    }
+
+    #[test]
+    fn before_anything_was_looked_up_it_can_only_be_looked_up() {
+        let mut fresh = request(&[], false);
+        fresh.messages.truncate(2);
+        let actions = schema(&fresh)["anyOf"].clone();
+        assert_eq!(actions.as_array().unwrap().len(), 1);
+        assert_eq!(actions[0]["properties"]["action"]["const"], "search");
+        // Asked what its answer rests on, it says that and nothing else.
+        let mut asked = request(&["a@1:0:4"], false);
+        asked.wanted = Wanted::Call(crate::tools::CITE);
+        let actions = schema(&asked)["anyOf"].clone();
+        assert_eq!(actions.as_array().unwrap().len(), 1);
+        assert_eq!(actions[0]["properties"]["action"]["const"], "cite");
+        // With nothing left but to cite, there is no looking up.
+        let mut late = request(&[], true);
+        late.messages.truncate(2);
+        assert_eq!(schema(&late)["anyOf"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_answer_is_heard_while_it_is_written_and_an_action_never_is() {
+        let written = r#"{"action":"answer","text":"It burst – \"on 3 March\" \ud83d\ude00\\."}"#;
+        let mut heard = Heard::default();
+        let mut said = String::new();
+        let mut steps = 0;
+        for byte in written.as_bytes() {
+            if let Some(new) = heard.add(&[*byte]) {
+                steps += usize::from(!new.is_empty());
+                said.push_str(&new);
+            }
+        }
+        assert_eq!(said, "It burst – \"on 3 March\" 😀\\.");
+        assert!(steps > 20, "{steps}");
+        let mut heard = Heard::default();
+        for byte in br#"{"action":"search","query":"text","text":"no"}"# {
+            assert_eq!(heard.add(&[*byte]), None);
+        }
     }
 
     #[test]

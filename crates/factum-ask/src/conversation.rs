@@ -28,6 +28,20 @@ pub(crate) struct Kept {
     pub(crate) answers: Vec<Answered>,
     /// The state before the question under way.
     before: Option<Box<Before>>,
+    /// What the question under way came to before this step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) so_far: Option<SoFar>,
+}
+
+/// What a question has come to, for an answer that is finished by another process than it was begun by.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct SoFar {
+    pub(crate) searches: Vec<Searched>,
+    pub(crate) counts: Counts,
+    /// Vectors that were made.
+    #[serde(default)]
+    pub(crate) vectors: u64,
+    pub(crate) seconds: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,6 +123,7 @@ impl Conversation {
             policy: Policy::registered(),
             answers: Vec::new(),
             before: None,
+            so_far: None,
         };
         let title: String = beginning.title.chars().take(120).collect();
         let state = serde_json::to_vec(&kept)?;
@@ -223,6 +238,7 @@ impl Conversation {
         };
         let begun = self.kept.ledger.begin(&self.history)?;
         self.kept.before = Some(Box::new(before));
+        self.kept.so_far = None;
         self.history.push(Message::Request(vec![Part::Question {
             text: text.to_owned(),
         }]));
@@ -254,6 +270,7 @@ impl Conversation {
     pub(crate) async fn settle(&mut self, answered: Answered) -> Result<(), AskError> {
         self.kept.answers.push(answered);
         self.kept.before = None;
+        self.kept.so_far = None;
         self.save().await
     }
 
@@ -267,6 +284,7 @@ impl Conversation {
             History::restored(self.history.messages().iter().take(keep).cloned().collect());
         self.kept.ledger = before.ledger;
         self.kept.policy = before.policy;
+        self.kept.so_far = None;
         self.save_from(before.messages).await
     }
 }

@@ -15,6 +15,7 @@ pub mod extractive;
 pub mod ledger;
 pub mod message;
 pub mod policy;
+mod progress;
 mod reading;
 pub mod run;
 pub mod tools;

@@ -262,6 +262,16 @@ impl History {
         })
     }
 
+    /// The last message is the policy's.
+    pub fn ends_in_notice(&self) -> bool {
+        match self.messages().last() {
+            Some(Message::Request(parts)) => {
+                parts.iter().any(|part| matches!(part, Part::Notice { .. }))
+            }
+            _ => false,
+        }
+    }
+
     /// Evidence came in this question.
     pub fn has_outcome_since(&self, question: u64) -> bool {
         returns(self.since(question)).any(|one| one.outcome.is_evidence())

@@ -9,12 +9,12 @@ use factum_casefile::{Evidence, EvidenceId};
 use factum_engine::EngineError;
 use factum_engine::retrieve::{Hit, SearchIn};
 use factum_engine::searching::{ByMeaning, Order};
-use factum_model::chat::{ChatModel, ChatReply, ChatRequest, ChatSink};
+use factum_model::chat::{ChatModel, ChatReply, ChatRequest, ChatSink, Wanted};
 use factum_model::{Control, Embedder};
 
 use crate::access::Access;
 use crate::answer::{Answer, Counts, EmbeddingsUsed, Searched};
-use crate::budget::{Limits, Offer, Spent};
+use crate::budget::{Limits, Offer};
 use crate::compaction::{needed, shape, written_id};
 use crate::conversation::{Answered, Conversation};
 use crate::error::AskError;
@@ -22,6 +22,7 @@ use crate::extractive;
 use crate::ledger::{CiteJudgement, Ending, Status, judge};
 use crate::message::{Message, Outcome, Part, Ref, Response, ToolCall, ToolReturn};
 use crate::policy::{Step, ToolNames, View};
+use crate::progress::Progress;
 use crate::tools::{CITE, Call, READ, SEARCH, read_call, specs};
 use crate::wire::{own_ids, wire};
 
@@ -85,27 +86,6 @@ pub struct Embeddings<'a> {
     pub watch: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// What one run has come to so far.
-struct Progress {
-    question: u64,
-    spent: Spent,
-    counts: Counts,
-    started: Instant,
-    /// The last message with words in it.
-    said: Option<u64>,
-    searches: Vec<Searched>,
-    /// Vectors that were made.
-    vectors: u64,
-    /// The time that this took. It is not the question's: a case file's vectors are made once.
-    preparing: Duration,
-}
-
-impl Progress {
-    fn elapsed(&self) -> Duration {
-        self.started.elapsed().saturating_sub(self.preparing)
-    }
-}
-
 impl Conversation {
     /// Asks a question.
     ///
@@ -139,16 +119,9 @@ impl Conversation {
     }
 
     async fn finish(&mut self, question: u64, asking: &Asking<'_>) -> Result<Answer, AskError> {
-        let mut progress = Progress {
-            question,
-            spent: Spent::default(),
-            counts: Counts::default(),
-            started: Instant::now(),
-            said: self.said_since(question),
-            searches: Vec::new(),
-            vectors: 0,
-            preparing: Duration::ZERO,
-        };
+        let so_far = self.kept.so_far.clone().unwrap_or_default();
+        let said = self.said_since(question);
+        let mut progress = Progress::new(question, said, so_far);
         let outcome = match asking.answerer {
             Answerer::Extractive => self.quote(asking, &mut progress).await,
             Answerer::Model { model, .. } => {
@@ -222,8 +195,13 @@ impl Conversation {
                     }
                 }
             }
-            self.save().await?;
+            self.save_step(progress).await?;
         }
+    }
+
+    async fn save_step(&mut self, progress: &Progress) -> Result<(), AskError> {
+        self.kept.so_far = Some(progress.so_far());
+        self.save().await
     }
 
     fn judge_response(
@@ -263,6 +241,11 @@ impl Conversation {
         let chat = ChatRequest {
             messages: wire(&request),
             tools: specs(offer == Offer::CiteOnly),
+            wanted: if self.history.ends_in_notice() {
+                Wanted::Call(CITE)
+            } else {
+                Wanted::Anything
+            },
             citable,
             input_budget: asking.limits.input_tokens,
             max_new_tokens: asking.limits.new_tokens,
@@ -483,6 +466,9 @@ impl Conversation {
         asking: &Asking<'_>,
         progress: &mut Progress,
     ) -> Result<(), AskError> {
+        // All of it is done again where it was not finished: it costs nothing.
+        progress.counts = Counts::default();
+        progress.searches.clear();
         let question = self.question_text(progress.question).to_owned();
         let epoch = self.history.clock();
         let mut response = Response {
@@ -502,7 +488,7 @@ impl Conversation {
                 tool: SEARCH.to_owned(),
                 outcome: Outcome::Found { refs },
             })]));
-        self.save().await?;
+        self.save_step(progress).await?;
         let passages: Vec<Evidence> = hits.iter().map(|hit| hit.evidence.clone()).collect();
         let chosen = extractive::choose(&question, &passages);
         let form = self.form();
@@ -560,9 +546,9 @@ impl Conversation {
                 .transpose()?,
             message: progress.said,
             declared,
+            seconds: progress.seconds(),
             searches: progress.searches,
             counts: progress.counts,
-            seconds: progress.started.elapsed().as_secs_f64(),
         };
         self.settle(answered.clone()).await?;
         let sources = BTreeSet::new();

@@ -6,7 +6,7 @@ use factum_store::RunRow;
 
 use crate::error::EngineError;
 use crate::export::{require_visible, run_file};
-use crate::permission::permitted;
+use crate::permission::{all_events, permitted};
 use crate::serve::{About, Reason, Refusal, RefusalStatus, Served, summary};
 use crate::workspace::{OWNER, Workspace};
 
@@ -43,12 +43,7 @@ impl Workspace {
         let mut tx = self.repository.read().await?;
         let permitted_now = permitted(&mut tx, case_id, principal).await?;
         let case = permitted_now.case.clone();
-        let events: Vec<Event> = tx
-            .events_after(case.case_no, 0)
-            .await?
-            .into_iter()
-            .map(|(event, _)| event)
-            .collect();
+        let events = all_events(&mut tx, case.case_no).await?;
         let (event, until) = locate(&events, case.created_at, moment)?;
         let refused = |status, message: &str, built_event| AsOf {
             event,

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::EngineError;
 use crate::export::readable_run;
-use crate::permission::{Permitted, is_owner, permitted};
+use crate::permission::{Permitted, all_events, is_owner, permitted};
 use crate::workspace::Workspace;
 
 /// The difference of two runs' summaries.
@@ -112,9 +112,7 @@ impl Workspace {
         to: RunRow,
     ) -> Result<SummaryDiff, EngineError> {
         let case_no = permitted.case.case_no;
-        let found = tx
-            .principal_documents(case_no, caller.as_str(), permitted.access.case)
-            .await?;
+        let found = permitted.documents(tx, caller).await?;
         let granted: BTreeSet<&DocumentId> = found
             .iter()
             .filter(|document| document.granted)
@@ -140,12 +138,7 @@ impl Workspace {
             .map(|(event, _)| event)
             .filter(|event| event.number <= from.new.event.max(to.new.event))
             .collect();
-        let now: Vec<Event> = tx
-            .events_after(case_no, 0)
-            .await?
-            .into_iter()
-            .map(|(event, _)| event)
-            .collect();
+        let now = all_events(tx, case_no).await?;
         let causes = Causes {
             events: &events,
             later: &now,

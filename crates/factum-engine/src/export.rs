@@ -106,13 +106,7 @@ impl Workspace {
     ) -> Result<Texts, EngineError> {
         let mut tx = self.repository.read().await?;
         let permitted = permitted(&mut tx, case_id, caller).await?;
-        let documents = tx
-            .principal_documents(
-                permitted.case.case_no,
-                caller.as_str(),
-                permitted.access.case,
-            )
-            .await?;
+        let documents = permitted.documents(&mut tx, caller).await?;
         let mut versions = Vec::new();
         for document in documents
             .into_iter()
@@ -159,13 +153,7 @@ pub(crate) async fn visible_documents(
     permitted: &Permitted,
     caller: &PrincipalId,
 ) -> Result<BTreeSet<DocumentId>, EngineError> {
-    let found = tx
-        .principal_documents(
-            permitted.case.case_no,
-            caller.as_str(),
-            permitted.access.case,
-        )
-        .await?;
+    let found = permitted.documents(tx, caller).await?;
     Ok(found
         .into_iter()
         .filter(|d| d.state.eligible)

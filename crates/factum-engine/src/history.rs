@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::build::{BuildReport, Counts};
 use crate::error::EngineError;
-use crate::permission::{is_owner, permitted};
+use crate::permission::{all_events, is_owner, permitted};
 use crate::serve::event_reasons;
 use crate::workspace::Workspace;
 
@@ -66,12 +66,7 @@ impl Workspace {
         let mut tx = self.repository.read().await?;
         let permitted = permitted(&mut tx, case_id, caller).await?;
         let case_no = permitted.case.case_no;
-        let all: Vec<Event> = tx
-            .events_after(case_no, 0)
-            .await?
-            .into_iter()
-            .map(|(event, _)| event)
-            .collect();
+        let all = all_events(&mut tx, case_no).await?;
         let events = if is_owner(caller) {
             all.into_iter()
                 .map(|event| EventLine {

@@ -1,7 +1,8 @@
 //! Who may do what. Unknown and forbidden case files look alike to all but the owner.
 
 use factum_base::{CaseId, PrincipalId};
-use factum_store::{CaseRow, Effective, Tx};
+use factum_casefile::Event;
+use factum_store::{CaseRow, Effective, PrincipalDocument, StoreError, Tx};
 
 use crate::error::EngineError;
 use crate::workspace::OWNER;
@@ -11,6 +12,24 @@ use crate::workspace::OWNER;
 pub(crate) struct Permitted {
     pub(crate) case: CaseRow,
     pub(crate) access: Effective,
+}
+
+impl Permitted {
+    /// Everything the caller has a slot for, in slot order.
+    pub(crate) async fn documents(
+        &self,
+        tx: &mut Tx,
+        caller: &PrincipalId,
+    ) -> Result<Vec<PrincipalDocument>, StoreError> {
+        tx.principal_documents(self.case.case_no, caller.as_str(), self.access.case)
+            .await
+    }
+}
+
+/// All events of a case file, in order.
+pub(crate) async fn all_events(tx: &mut Tx, case_no: i64) -> Result<Vec<Event>, StoreError> {
+    let events = tx.events_after(case_no, 0).await?;
+    Ok(events.into_iter().map(|(event, _)| event).collect())
 }
 
 pub(crate) fn is_owner(principal: &PrincipalId) -> bool {

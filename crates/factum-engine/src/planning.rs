@@ -94,10 +94,7 @@ impl PlanFor<'_> {
     }
 
     async fn plan_from_scratch(&self, tx: &mut Tx) -> Result<CurrentTree, EngineError> {
-        let case_no = self.permitted.case.case_no;
-        let documents = tx
-            .principal_documents(case_no, self.principal.as_str(), self.permitted.access.case)
-            .await?;
+        let documents = self.permitted.documents(tx, self.principal).await?;
         let mut new_segments = Vec::new();
         let mut inputs = Vec::with_capacity(documents.len());
         for document in documents {

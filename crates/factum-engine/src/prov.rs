@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use crate::error::EngineError;
 use crate::export::{load_tree, readable_run, require_visible, snapshot_of};
-use crate::permission::{Permitted, permitted};
+use crate::permission::{Permitted, all_events, permitted};
 use crate::workspace::{OWNER, Workspace};
 use gathering::Gathering;
 use lineage::{LeftOut, Lineage, Moment};
@@ -102,7 +102,7 @@ impl Workspace {
         let snapshot = snapshot_of(&pages);
         require_visible(&mut tx, &permitted, caller, &snapshot, run_id).await?;
         let sights = sights(&mut tx, &permitted, caller).await?;
-        let events = all_events(&mut tx, &permitted.case).await?;
+        let events = all_events(&mut tx, permitted.case.case_no).await?;
         let mut lineage = history(&permitted.case, caller, &sights, &events)?;
         let stale = stale_moment(&lineage, &events, &run.new.principal, run.new.event)?;
         keep_what_concerns(&mut lineage, &snapshot, &run.new, stale);
@@ -125,7 +125,7 @@ impl Workspace {
         let permitted = permitted(&mut tx, case_id, caller).await?;
         let case_no = permitted.case.case_no;
         let sights = sights(&mut tx, &permitted, caller).await?;
-        let events = all_events(&mut tx, &permitted.case).await?;
+        let events = all_events(&mut tx, permitted.case.case_no).await?;
         let mut lineage = history(&permitted.case, caller, &sights, &events)?;
         let standing = Standing::of(&events, &PrincipalId::new(OWNER)?, caller);
         let mut left_out = LeftOut::default();
@@ -160,13 +160,7 @@ async fn sights(
     permitted: &Permitted,
     caller: &PrincipalId,
 ) -> Result<HashMap<DocumentId, Sight>, EngineError> {
-    let found = tx
-        .principal_documents(
-            permitted.case.case_no,
-            caller.as_str(),
-            permitted.access.case,
-        )
-        .await?;
+    let found = permitted.documents(tx, caller).await?;
     Ok(found
         .into_iter()
         .map(|document| {
@@ -178,11 +172,6 @@ async fn sights(
             (document.state.doc_id, sight)
         })
         .collect())
-}
-
-async fn all_events(tx: &mut Tx, case: &CaseRow) -> Result<Vec<Event>, EngineError> {
-    let events = tx.events_after(case.case_no, 0).await?;
-    Ok(events.into_iter().map(|(event, _)| event).collect())
 }
 
 /// What events say, without any run.

@@ -91,13 +91,7 @@ impl Workspace {
         let mut tx = self.repository.read().await?;
         let permitted = permitted(&mut tx, case_id, caller).await?;
         let (summary, reasons, built_event) = self.standing(&mut tx, &permitted, caller).await?;
-        let found = tx
-            .principal_documents(
-                permitted.case.case_no,
-                caller.as_str(),
-                permitted.access.case,
-            )
-            .await?;
+        let found = permitted.documents(&mut tx, caller).await?;
         let mut documents = Vec::with_capacity(found.len());
         for document in found {
             let (state, revoked) = (document.state, !document.granted);

@@ -227,10 +227,10 @@ mod tests {
             format!("{name} {}", context.digest())
         });
         let golden = [
-            "narrative 1ff2e7399d48219b4ebf86f1e8cb8bcf781438ee3f62c1f12d5a96507e87f0e5",
-            "facts cee22b129dbc6459178874adb3f087ae234f3dec6f1c501fa5f4e616cb614a2d",
-            "session e2ad36212f32dfd07aaf52c91716893685953c9bd22694acd3019220afdbf8a0",
-            "controlled c4baee536ecdb16f2c916ffde392e0faf7df4e13bea973c45f0bccd62d4b9ba2",
+            "narrative 1637d3b29299a38e38aa2f48310ebe7cd562f91d7cc5999118c84d2c0c8566a8",
+            "facts 83b535f3494c9a3b222172cdba5253c0284456c1e2692c4f44ab712702017b18",
+            "session fd70fccd37a4b8aac2cd681751dafe00caf1325a27eddc372284bf83fdbf354e",
+            "controlled ac2818a51e327be98a19a22b18f966772d216df751c15be6a004f3d22a937533",
         ];
         assert_eq!(found, golden);
     }
@@ -250,10 +250,10 @@ mod tests {
             format!("{name} {}", context.digest())
         });
         let golden = [
-            "narrative 1dda70b0dc0529a69554c39cd50ca497e17dd11da08c72f7d81c360b7163c436",
-            "facts a6232ee5dc67bedb583e48756296d5d37f6ec998d8354ce2444ea54ed8651d2b",
-            "session d289ed6c285971491dc2cbb47baf076f92f81fc302a523adbe0f0671ac5717d5",
-            "controlled 11f582687453abb1b40395e1a008780efab8880fed265b7a966fbb24b69525c7",
+            "narrative 4cebb09e892d5611ef5633c2b73e8438bac5a9797429d45e8db8fc9cac354bea",
+            "facts 3503bb7950ad3b0ac1756fd90661a68564a9fbde8e4a73f39a4c74ff3f7a1809",
+            "session 48b8692697b72ea191fa08fd1e2906d79842dee3638fe7203743ba42093b4fc6",
+            "controlled 2af1319e345ced4650bf642828d193c73364a8f971ce648a5a3af633f615ea8c",
         ];
         assert_eq!(found, golden);
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::export::{readable_run, require_visible, run_file};
-use crate::permission::{Permitted, is_owner, permitted};
+use crate::permission::{Permitted, all_events, is_owner, permitted};
 use crate::verify_stored::verify_documents;
 use crate::workspace::{OWNER, Workspace};
 
@@ -151,11 +151,10 @@ impl Workspace {
             Err(other) => return Err(other),
         };
         let case_no = run.new.case_no;
-        let events: Result<Vec<Value>, serde_json::Error> = tx
-            .events_after(case_no, 0)
+        let events: Result<Vec<Value>, serde_json::Error> = all_events(tx, case_no)
             .await?
             .iter()
-            .map(|(event, _)| serde_json::to_value(event))
+            .map(serde_json::to_value)
             .collect();
         let events = events?;
         let mut texts: HashMap<(String, u32), String> = HashMap::new();

@@ -23,7 +23,7 @@ use crate::score_name::ScoreName;
 use crate::summary::Summary;
 
 pub use chronology::tau_b;
-pub use support::share_if_accepted;
+pub use support::closeness_if_accepted;
 pub(crate) use words::content;
 
 /// All scores of a summary, with what a reader needs to understand them.

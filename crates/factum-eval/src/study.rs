@@ -10,6 +10,7 @@ mod sentences;
 use std::path::{Path, PathBuf};
 
 use factum_base::sha256;
+use factum_casefile::support::{Bounds, Closeness};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -142,26 +143,29 @@ impl Half {
     }
 }
 
-/// Of each judgement, the least of what `check` says of its statements; none where it refuses one.
-pub fn shares(set: &Set, check: &dyn Fn(&str, &[&str]) -> Option<u32>) -> Vec<Option<u32>> {
-    let share = |statement: &Statement| {
+/// Of each judgement, the farthest of its statements from what they rest on; none where `check` refuses one.
+pub fn closest(
+    set: &Set,
+    check: &dyn Fn(&str, &[&str]) -> Option<Closeness>,
+) -> Vec<Option<Closeness>> {
+    let close = |statement: &Statement| {
         let quotes: Vec<&str> = statement.quotes.iter().map(String::as_str).collect();
         check(&statement.text, &quotes)
     };
     set.items
         .iter()
         .map(|item| {
-            let all: Option<Vec<u32>> = item.statements.iter().map(share).collect();
-            Some(all?.into_iter().min().unwrap_or(100))
+            let mut all = item.statements.iter().map(close);
+            all.try_fold(Closeness::WHOLE, |least, one| Some(least.or_farther(one?)))
         })
         .collect()
 }
 
-/// The verdicts where at least so much must be shared.
-pub fn verdicts(shares: &[Option<u32>], least: u32) -> Vec<bool> {
-    shares
+/// The verdicts within bounds.
+pub fn verdicts(found: &[Option<Closeness>], bounds: Bounds) -> Vec<bool> {
+    found
         .iter()
-        .map(|share| share.is_some_and(|share| share >= least))
+        .map(|one| one.is_some_and(|one| one.is_within(bounds)))
         .collect()
 }
 
@@ -279,17 +283,32 @@ mod tests {
         };
         let (mut set, _) = set(&[(true, true)]);
         set.items[0].statements = vec![statement("yes"), statement("no")];
+        let close = |shared, copied_pairs| Closeness {
+            shared,
+            copied_pairs,
+        };
         let found = |text: &str, quotes: &[&str]| {
             assert_eq!(quotes, ["q"]);
-            Some(if text == "yes" { 90 } else { 40 })
+            Some(if text == "yes" {
+                close(190, 60)
+            } else {
+                close(40, 100)
+            })
         };
-        let least = shares(&set, &found);
-        assert_eq!(least, [Some(40)]);
-        assert_eq!(
-            (verdicts(&least, 40), verdicts(&least, 41)),
-            (vec![true], vec![false])
-        );
-        let refused = shares(&set, &|text, _| (text == "yes").then_some(90));
-        assert_eq!(verdicts(&refused, 0), [false]);
+        let least = closest(&set, &found);
+        assert_eq!(least, [Some(close(40, 60))]);
+        for (shared, copied_pairs, within) in [(40, 60, true), (41, 60, false), (40, 61, false)] {
+            let bounds = Bounds {
+                shared,
+                copied_pairs,
+            };
+            assert_eq!(verdicts(&least, bounds), [within], "{bounds:?}");
+        }
+        let refused = closest(&set, &|text, _| (text == "yes").then(|| close(190, 100)));
+        let bounds = Bounds {
+            shared: 0,
+            copied_pairs: 0,
+        };
+        assert_eq!(verdicts(&refused, bounds), [false]);
     }
 }

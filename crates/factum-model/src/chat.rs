@@ -69,6 +69,16 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
+/// What a response is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// An answer, or a call of any tool.
+    #[default]
+    Anything,
+    /// A call of this tool: the last message asks for it. A model in this process is held to it.
+    Call(&'static str),
+}
+
 /// One request of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatRequest {
@@ -76,6 +86,8 @@ pub struct ChatRequest {
     pub messages: Vec<ChatMessage>,
     /// Tools that may be called; with none, an answer is all that is left.
     pub tools: Vec<ToolSpec>,
+    /// What is asked for.
+    pub wanted: Wanted,
     /// Ids that may be cited: a model in this process is held to them.
     pub citable: Vec<String>,
     /// Most tokens of the request, as far as they can be counted. A longer one is refused, never cut.

@@ -56,6 +56,12 @@ pub trait GenerationSink: Send + Sync {
     fn tokens(&self, new: u64) {
         let _ = new;
     }
+
+    /// More of the text of the request at place `request`, for people who watch: it is no answer until it is whole. A piece may
+    /// begin or end within a character.
+    fn piece(&self, request: usize, bytes: &[u8]) {
+        let _ = (request, bytes);
+    }
 }
 
 /// Answers requests one after another, by a generator that has its answers at hand.

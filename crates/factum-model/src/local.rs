@@ -240,7 +240,10 @@ impl Generator for LocalGenerator {
                 Event::Finished(request, outcome) => {
                     sink.finished(request, outcome.map(|traced| traced.generation));
                 }
-                Event::Tokens(new) => sink.tokens(new),
+                Event::Token(request, bytes) => {
+                    sink.tokens(1);
+                    sink.piece(request, &bytes);
+                }
             })
             .await;
         })

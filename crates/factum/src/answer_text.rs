@@ -93,7 +93,20 @@ fn grounding(answer: &Answer) -> String {
 
 fn sources(answer: &Answer) -> String {
     let mut out = String::new();
+    let several = answer
+        .searches
+        .iter()
+        .map(|one| &one.case_id)
+        .chain(answer.refs.iter().map(|one| &one.case_id))
+        .collect::<std::collections::BTreeSet<_>>()
+        .len()
+        > 1;
     for one in &answer.refs {
+        let case = if several {
+            format!("{}: ", clean(&one.case_id))
+        } else {
+            String::new()
+        };
         let place = one
             .place
             .as_deref()
@@ -106,7 +119,7 @@ fn sources(answer: &Answer) -> String {
         };
         let _ = writeln!(
             out,
-            "  [{}] {} version {}{}{now}",
+            "  [{}] {case}{} version {}{}{now}",
             one.display,
             clean(&one.title),
             one.version,

@@ -6,6 +6,7 @@ mod commands;
 mod demo;
 mod failure;
 mod html;
+mod live_answer;
 mod models;
 mod moment;
 mod output;

@@ -130,13 +130,21 @@ impl Shelf {
     pub(crate) fn load(&self, named: &Named) -> Result<Generator, BadInput> {
         let engine: Arc<dyn factum_model::Generator> = match named {
             Named::Extractive => return Ok(Generator::Extractive),
+            // Before anything is fetched for nothing.
+            Named::Local(_) if !cfg!(feature = "local") => return Err(no_local_models()),
             Named::Local(model) => load_local(self.local_options(model)?)?,
             Named::OpenAi { url, model } => {
                 let options = self.openai_options(url, model, true)?;
                 Arc::new(OpenAiGenerator::new(&options).map_err(BadInput::of)?)
             }
-            Named::Replay(path) => Arc::new(ReplayGenerator::open(path).map_err(BadInput::of)?),
-            Named::Canned(path) => Arc::new(CannedGenerator::open(path).map_err(BadInput::of)?),
+            Named::Replay(path) => {
+                let wanted = "`factum export run RUN > FILE` writes one that can be replayed";
+                Arc::new(ReplayGenerator::open(path).map_err(|error| file_of(&error, wanted))?)
+            }
+            Named::Canned(path) => {
+                let wanted = r#"it should hold {"outputs": [{"contains": "...", "text": "..."}]}"#;
+                Arc::new(CannedGenerator::open(path).map_err(|error| file_of(&error, wanted))?)
+            }
         };
         Ok(Generator::model(&named.name(), engine))
     }
@@ -254,18 +262,19 @@ fn load_local(options: LocalOptions) -> Result<Arc<dyn factum_model::Generator>,
 
 #[cfg(not(feature = "local"))]
 fn load_local(_: LocalOptions) -> Result<Arc<dyn factum_model::Generator>, BadInput> {
-    Err(without_local())
+    Err(no_local_models())
 }
 
-/// What a build without the engine says where a local model is asked for.
-fn without_local() -> BadInput {
+fn no_local_models() -> BadInput {
+    let hint = "install cmake, clang and libclang, then build with `cargo build --release -p factum --features local`";
     BadInput(
         "this factum was built without local models".to_owned(),
-        Some(
-            "install cmake, clang and libclang, then build with `cargo build --release -p factum --features local`"
-                .to_owned(),
-        ),
+        Some(hint.to_owned()),
     )
+}
+
+fn file_of(error: &dyn std::fmt::Display, wanted: &str) -> BadInput {
+    BadInput(error.to_string(), Some(wanted.to_owned()))
 }
 
 /// A failure of a model's files, settings or server, with the hint that fits.

@@ -1,7 +1,8 @@
 //! A history of runs: one line of JSON a run, only ever appended to.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{BufRead as _, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ use crate::score_name::ScoreName;
 
 /// The name of the format of a line.
 pub const FORMAT: &str = "factum/eval-history/1";
+
+/// A record of a hundred thousand fixtures is shorter.
+const MOST_OF_A_LINE: u64 = 64 * 1024 * 1024;
 
 /// A run, as the history keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,15 +67,42 @@ impl Record {
     /// Appends the record as one line, in one write.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// The file can't be written, or holds something else than a history.
     pub fn append(&self, path: &Path) -> std::io::Result<()> {
-        let line = serde_json::to_string(self)? + "\n";
-        std::fs::OpenOptions::new()
+        let mut file = std::fs::OpenOptions::new()
             .create(true)
+            .read(true)
             .append(true)
-            .open(path)?
-            .write_all(line.as_bytes())
+            .open(path)?;
+        let mut line = serde_json::to_string(self)? + "\n";
+        if !begins_with_a_record(&file)? {
+            let what = format!("{} is there already, and is no history", path.display());
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+        }
+        // A run that was killed in the middle of its write costs its own record, not this one too.
+        if !ends_with_a_line(&mut file)? {
+            line.insert(0, '\n');
+        }
+        file.write_all(line.as_bytes())
     }
+}
+
+/// Whether a file's first line is a record. An empty file is a history without records.
+fn begins_with_a_record(file: &File) -> std::io::Result<bool> {
+    let mut first = Vec::new();
+    std::io::BufReader::new(file.take(MOST_OF_A_LINE)).read_until(b'\n', &mut first)?;
+    let record = || serde_json::from_slice::<Record>(&first);
+    Ok(first.is_empty() || record().is_ok_and(|record| record.format == FORMAT))
+}
+
+fn ends_with_a_line(file: &mut File) -> std::io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 /// Why a run's scores can't be read.

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use factum_casefile::claim::Fields;
-use factum_casefile::support::{check_support, check_support_at, content_share};
+use factum_casefile::support::{Closeness, check_support, closeness};
 use factum_casefile::{Profile, Support, Verdict};
 
 use crate::fixture::Fixture;
@@ -31,12 +31,14 @@ fn fields(statement: &str) -> Fields {
     [("statement".to_owned(), statement.to_owned())].into()
 }
 
-/// The share of a statement's content words that its quotes have, in percent; none where the check refuses it for
-/// anything else.
-pub fn share_if_accepted(statement: &str, quotes: &[&str]) -> Option<u32> {
+/// How close a statement is to its quotes; none where the check refuses it for anything else. One that is its quote is
+/// as close as can be.
+pub fn closeness_if_accepted(statement: &str, quotes: &[&str]) -> Option<Closeness> {
     let (profile, fields) = (profile()?, fields(statement));
-    let found = check_support_at(profile, &fields, quotes, 0);
-    (found.verdict == Verdict::Supported).then(|| content_share(profile, &fields, quotes))
+    if quotes.contains(&statement) {
+        return Some(Closeness::WHOLE);
+    }
+    closeness(profile, &fields, quotes)
 }
 
 pub(super) fn support(fixture: &Fixture, summary: &Summary, card: &mut Scorecard) {

@@ -122,6 +122,22 @@ fn a_history_is_only_appended_to_and_each_record_can_be_compared() {
     assert!((fabricated.scores[&ScoreName::Precision] - 0.5).abs() < 1e-9);
     assert!(fabricated.fired.contains("entered-the-hold"));
     assert!(history::read(&format!("{name}#3")).is_err());
+    // One that was cut off costs only itself.
+    let torn = both.trim_end().to_owned() + "\n{\"format\": \"fact";
+    std::fs::write(&path, &torn).unwrap();
+    Record::of(&report).append(&path).unwrap();
+    let name_of_last = format!("{name}#4");
+    assert_eq!(
+        history::read(&name).unwrap(),
+        history::read(&name_of_last).unwrap()
+    );
+    // What is no history stays as it is.
+    for other in ["rubbish\n".to_owned(), report.to_json().unwrap()] {
+        std::fs::write(&path, &other).unwrap();
+        let error = Record::of(&report).append(&path).unwrap_err();
+        assert!(error.to_string().contains("is no history"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), other);
+    }
     std::fs::write(&path, "rubbish\n").unwrap();
     assert!(
         history::read(&name)

@@ -15,13 +15,9 @@ fn a_run_file_reads_back_as_it_was_written() {
 fn the_top_level_fields_are_those_of_the_design() {
     let run = fixture().json();
     let keys = |value: &Value| {
-        value
-            .as_object()
-            .unwrap()
-            .keys()
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(" ")
+        let fields = value.as_object().unwrap().keys().cloned();
+        let sorted: std::collections::BTreeSet<String> = fields.collect();
+        sorted.into_iter().collect::<Vec<_>>().join(" ")
     };
     insta::assert_snapshot!(keys(&run), @"case_id counts event format full generations invalidation nodes principal profile root run_id seconds snapshot snapshot_sha256");
     insta::assert_snapshot!(keys(&run["nodes"][0]), @"children key kind name result reused spec");

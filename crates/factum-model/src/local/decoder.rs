@@ -108,6 +108,15 @@ impl Decoder {
         }
     }
 
+    /// The bytes of the token chosen last. None of a grounded answer: its end may be cut off again.
+    pub(super) fn last_bytes<'v>(&self, vocabulary: &'v Vocabulary) -> &'v [u8] {
+        let last = self
+            .tokens
+            .last()
+            .filter(|token| !vocabulary.is_end(**token));
+        last.map_or(&[], |token| vocabulary.bytes(*token))
+    }
+
     /// The answer's tokens and text.
     pub(super) fn finish(self, vocabulary: &Vocabulary) -> (Vec<u32>, String) {
         let tokens = match self.rule {

@@ -38,8 +38,8 @@ pub(super) struct Job {
 pub(super) enum Event {
     /// The request at this place has come to an end.
     Finished(usize, Result<Traced, ModelError>),
-    /// So many more tokens were made.
-    Tokens(u64),
+    /// The request at this place has one more token, with these bytes where they stay as they are.
+    Token(usize, Vec<u8>),
 }
 
 /// A generation, with a digest over all logits that its tokens were chosen by.
@@ -243,7 +243,8 @@ impl Worker<'_> {
 
     /// Hands a finished request over, or keeps it for the next step.
     fn settle(&self, mut work: Active, next: Result<Next, ModelError>) -> Option<Active> {
-        work.ticket.tell(Event::Tokens(1));
+        let bytes = work.decoder.last_bytes(&self.vocabulary).to_vec();
+        work.ticket.tell(Event::Token(work.ticket.request, bytes));
         match next {
             Ok(Next::Feed(token)) => {
                 work.token = token.cast_signed();

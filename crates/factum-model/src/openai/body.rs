@@ -255,7 +255,7 @@ mod tests {
                 text: "A hose.".to_owned(),
             }],
         };
-        let expected = r#","response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"additionalProperties":false,"properties":{"claims":{"items":{"additionalProperties":false,"properties":{"evidence":{"items":{"enum":["e1"],"type":"string"},"maxItems":1,"minItems":1,"type":"array"},"value":{"maxLength":5,"minLength":1,"type":"string"},"a_note":{"maxLength":5,"minLength":1,"type":"string"}},"required":["evidence","value","a_note"],"type":"object"},"maxItems":2,"type":"array"}},"required":["claims"],"type":"object"}}}}"#;
+        let expected = r#","response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","properties":{"claims":{"type":"array","items":{"type":"object","properties":{"evidence":{"type":"array","items":{"type":"string","enum":["e1"]},"minItems":1,"maxItems":1},"value":{"type":"string","minLength":1,"maxLength":5},"a_note":{"type":"string","minLength":1,"maxLength":5}},"required":["evidence","value","a_note"],"additionalProperties":false},"maxItems":2}},"required":["claims"],"additionalProperties":false}}}}"#;
         assert_eq!(
             body(ConstraintMode::JsonSchema, Constraint::Grounded(grounded)),
             format!("{PLAIN}{expected}")

@@ -216,11 +216,11 @@ async fn llama_cpp_counts_the_prompt_in_its_own_template() {
     let received = server.received();
     assert_eq!(
         received[0].body,
-        r#"{"messages":[{"content":"Why?","role":"user"}]}"#
+        r#"{"messages":[{"role":"user","content":"Why?"}]}"#
     );
     assert_eq!(
         received[1].body,
-        r#"{"add_special":true,"content":"<|im_start|>Why?","parse_special":true}"#
+        r#"{"content":"<|im_start|>Why?","add_special":true,"parse_special":true}"#
     );
     let mut over = request("Why?");
     over.input_budget = 4;
@@ -246,7 +246,7 @@ async fn vllm_counts_messages() {
     assert_eq!((count.tokens, count.exact), (7, true));
     assert_eq!(
         server.received()[0].body,
-        r#"{"add_generation_prompt":true,"messages":[{"content":"Why?","role":"user"}],"model":"tiny"}"#
+        r#"{"model":"tiny","messages":[{"role":"user","content":"Why?"}],"add_generation_prompt":true}"#
     );
 }
 

@@ -12,13 +12,12 @@ use factum_ask::{ActionModel, Answer, AskError, Beginning, Conversation};
 use factum_base::{CaseId, DocumentId};
 use factum_engine::transformation::Generator;
 use factum_model::Control;
-use factum_model::chat::ChatSink;
 use factum_model::openai::OpenAiGenerator;
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Value, json};
 
 use super::{Context, case_id};
 use crate::failure::{BadInput, Usage};
+use crate::live_answer::LiveAnswer;
 use crate::models::{Named, NamedEmbedder, Shelf};
 use crate::output::warn;
 use crate::text::clean;
@@ -170,8 +169,8 @@ impl Desk {
     }
 
     async fn ask(&self, conversation: &mut Conversation, question: Option<&str>) -> Result<Answer> {
-        let line = LiveLine::new();
-        let watch = |done: u64, all: u64| line.preparing(done, all);
+        let live = LiveAnswer::new();
+        let watch = |done: u64, all: u64| live.preparing(done, all);
         let embeddings = self.embeddings.as_ref().map(|by| Embeddings {
             name: &by.name,
             embedder: &*by.embedder,
@@ -181,7 +180,7 @@ impl Desk {
             answerer: &self.answerer,
             limits: self.limits,
             control: &self.control,
-            sink: &line,
+            sink: &live,
             embeddings,
         };
         let answer = match question {
@@ -228,59 +227,6 @@ fn flat(error: AskError) -> anyhow::Error {
     match error {
         AskError::Engine(error) => error.into(),
         other => other.into(),
-    }
-}
-
-/// The end of what a model is writing, on one line that goes again. Drawn only where a person watches.
-struct LiveLine {
-    bar: ProgressBar,
-    said: std::sync::Mutex<String>,
-}
-
-impl LiveLine {
-    fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = indicatif::ProgressStyle::with_template("{spinner} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar.set_message("looking");
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self {
-            bar,
-            said: std::sync::Mutex::default(),
-        }
-    }
-
-    fn preparing(&self, done: u64, all: u64) {
-        let message = format!("reading what passages mean: {done} of {all}, once");
-        self.bar.set_message(message);
-    }
-
-    fn change(&self, change: impl FnOnce(&mut String)) {
-        let mut said = self
-            .said
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        change(&mut said);
-        let line = clean(&said);
-        let from = line.char_indices().rev().nth(70).map_or(0, |(at, _)| at);
-        self.bar.set_message(line[from..].to_owned());
-    }
-}
-
-impl ChatSink for LiveLine {
-    fn text(&self, piece: &str) {
-        self.change(|said| said.push_str(piece));
-    }
-
-    fn restart(&self) {
-        self.change(String::clear);
-    }
-}
-
-impl Drop for LiveLine {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }
 

@@ -91,6 +91,9 @@ async fn run_fixtures(args: RunArgs, output: &Output) -> Result<u8> {
     let done = tokio::task::block_in_place(|| -> Result<(Loaded, Report), RunError> {
         let files = files(&args.paths)?;
         let loaded = load(&files, &choice, processors())?;
+        if loaded.fixtures.is_empty() && loaded.bad.is_empty() {
+            warn(&why_empty(files.len()));
+        }
         let report = run(&loaded, provider.provider.as_ref(), &options, &watched)?;
         Ok((loaded, report))
     });
@@ -106,6 +109,16 @@ async fn run_fixtures(args: RunArgs, output: &Output) -> Result<u8> {
     }
     told(&report)?;
     Ok(report.exit_code)
+}
+
+fn why_empty(files: usize) -> String {
+    if files == 0 {
+        "factum: there are no fixtures: no JSON or YAML file is there".to_owned()
+    } else {
+        format!(
+            "factum: none of {files} fixtures has that tag, that name and a place in that shard"
+        )
+    }
 }
 
 fn run_error(error: RunError) -> anyhow::Error {

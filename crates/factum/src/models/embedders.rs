@@ -7,7 +7,7 @@ use factum_model::local_identity::EmbedderOptions;
 use factum_model::pins::PrepareError;
 use tokio_util::sync::CancellationToken;
 
-use super::{Named, Shelf, model_files, without_local};
+use super::{Named, Shelf, model_files, no_local_models};
 use crate::failure::BadInput;
 
 /// The model that `local` stands for.
@@ -38,7 +38,7 @@ impl Shelf {
     pub(crate) fn load_embedder(&self, name: &str) -> Result<NamedEmbedder, BadInput> {
         let model = model_of(name)?;
         if cfg!(not(feature = "local")) {
-            return Err(without_local());
+            return Err(no_local_models());
         }
         let prepared = self
             .registry()?
@@ -64,7 +64,7 @@ fn load(options: &EmbedderOptions) -> Result<Arc<dyn Embedder>, BadInput> {
 
 #[cfg(not(feature = "local"))]
 fn load(_: &EmbedderOptions) -> Result<Arc<dyn Embedder>, BadInput> {
-    Err(without_local())
+    Err(no_local_models())
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::support::{CASE, FACTUM, LETTERS, Ran, Workspace, assert_format, strings};
+use serde_json::{Value, json};
+
+use crate::server::{Say, Server, call, words};
+use crate::support::{CASE, FACTUM, LETTERS, Ran, Seeded, Workspace, assert_format, strings};
 
 fn ask(workspace: &Workspace, question: &str) -> Ran {
     workspace.run(["ask", CASE, question, "--json"])
@@ -255,4 +258,138 @@ fn a_canned_model_holds_a_conversation() {
     assert_eq!(answer["text"], "It burst on 3 March 2026. [1]");
     assert_eq!(answer["counts"]["requests"], 3);
     assert_eq!(strings(&answer["retrieved"]).len(), 1);
+}
+
+/// A model that searches, cites what it found and answers. What it does follows from what it is shown, so that it goes on
+/// where it was.
+fn diligent(_: usize, body: &Value) -> Say {
+    let messages = body["messages"].as_array().unwrap();
+    let last = messages.last().unwrap();
+    let said = last["content"].as_str().unwrap_or_default();
+    match last["role"].as_str() {
+        Some("tool") if said.contains("Noted") => words("It burst on 3 March 2026."),
+        Some("tool") => call("cite", &json!({"evidence_ids": ["a.txt@1:0:46"]})),
+        _ => call("search", &json!({"query": "hose burst"})),
+    }
+}
+
+fn by(server: &Server, arguments: &[&str], workspace: &Workspace) -> Command {
+    let mut command = Command::new(FACTUM);
+    command
+        .args(arguments)
+        .args(["--json", "--generator"])
+        .arg(format!("openai:{},tiny", server.url))
+        .env("FACTUM_MODELS", workspace.at("models"))
+        .current_dir(workspace.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn conversations(workspace: &Workspace) -> Vec<String> {
+    let list = workspace.factum("conversation list --json").ok().json();
+    let all = list["conversations"].as_array().unwrap();
+    all.iter()
+        .map(|one| one["conversation_id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_question_killed_before_any_answer_goes_on_and_asks_nothing_twice() {
+    let whole = {
+        let workspace = Workspace::with(&LETTERS);
+        let server = Server::start(diligent);
+        let ran = workspace.finish(by(&server, &["ask", CASE, "When?"], &workspace));
+        let answer = ran.ok().json();
+        assert_eq!(answer["status"], "grounded");
+        assert_eq!(server.seen().len(), 3);
+        answer
+    };
+    for held in 0..3 {
+        let workspace = Workspace::with(&LETTERS);
+        let server = Server::start(move |number, body| {
+            if number == held {
+                Say::Nothing
+            } else {
+                diligent(number, body)
+            }
+        });
+        let mut child = by(&server, &["ask", CASE, "When?"], &workspace)
+            .spawn()
+            .unwrap();
+        server.wait_for(held + 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ids = conversations(&workspace);
+        assert_eq!(ids.len(), 1);
+        let show = workspace
+            .run(["conversation", "show", &ids[0], "--json"])
+            .ok();
+        assert_eq!(show.json()["pending"], "When?");
+        // A new question has to wait until the old one is finished.
+        let line = ["conversation", "resume", &ids[0]];
+        let ran = workspace.finish(by(&server, &line, &workspace)).ok();
+        let answer = ran.json();
+        for field in [
+            "text",
+            "status",
+            "refs",
+            "violations",
+            "sentences",
+            "retrieved",
+        ] {
+            assert_eq!(
+                answer[field], whole[field],
+                "killed at request {held}: {field}"
+            );
+        }
+        assert_eq!(
+            server.seen().len(),
+            4,
+            "the one that was lost is asked again, and no other"
+        );
+        let show = workspace
+            .run(["conversation", "show", &ids[0], "--json"])
+            .ok();
+        assert_eq!(show.json()["pending"], Value::Null);
+    }
+}
+
+#[test]
+fn a_question_killed_at_any_instant_goes_on_or_was_never_begun() {
+    let workspace = Workspace::with(&LETTERS);
+    let server = Server::start(diligent);
+    let begun = std::time::Instant::now();
+    let ran = workspace.finish(by(&server, &["ask", CASE, "When?"], &workspace));
+    let text = ran.ok().json()["text"].clone();
+    let whole = begun.elapsed();
+    let mut random = Seeded(611);
+    for round in 0..16_u32 {
+        let permille = round * 62 + u32::try_from(random.below(62)).unwrap();
+        let mut child = by(&server, &["ask", CASE, "When?"], &workspace)
+            .spawn()
+            .unwrap();
+        std::thread::sleep(whole * permille / 1000);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for id in conversations(&workspace) {
+            let show = workspace
+                .run(["conversation", "show", &id, "--json"])
+                .ok()
+                .json();
+            if show["pending"].is_string() {
+                let ran =
+                    workspace.finish(by(&server, &["conversation", "resume", &id], &workspace));
+                assert_eq!(
+                    ran.ok().json()["text"],
+                    text,
+                    "killed at {permille} in 1000"
+                );
+            } else if let Some(answered) = show["exchanges"].as_array().unwrap().first() {
+                assert_eq!(answered["text"], text);
+            }
+            workspace.run(["conversation", "delete", &id]).ok();
+        }
+    }
+    workspace.run(["verify", CASE]).ok();
 }

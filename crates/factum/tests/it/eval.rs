@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::Workspace;
+use crate::server::{Server, words};
+use crate::support::{CASE, Workspace};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
@@ -108,6 +109,10 @@ fn wrong_use_and_bad_paths_have_codes_of_their_own() {
         ("eval run", 2),
         ("eval run f --fail-under-precision high", 2),
         ("eval run f --fail-under-nothing 1", 2),
+        ("eval run f --fail-under-precision 1.5", 2),
+        ("eval run f --fail-under-precision -0.1", 2),
+        ("eval run f --fail-under-chronology-tau -1.1", 2),
+        ("eval run f --fail-over-length -1", 2),
         ("eval run f --shard 3/2", 2),
         ("eval run f --profile narrative", 2),
         ("eval run nowhere", 3),
@@ -155,6 +160,11 @@ fn a_worse_run_fails_against_the_better_one_before_it() {
         );
         assert_eq!(code, 0, "{baseline}");
     }
+    // A report is not written into.
+    let before = std::fs::read(desk.at("good.json")).unwrap();
+    desk.factum("eval run f --provider stored:good --history good.json")
+        .fails(1, "is no history");
+    assert_eq!(std::fs::read(desk.at("good.json")).unwrap(), before);
     let diff = desk
         .factum("eval diff good.json bad.json --json")
         .ok()
@@ -208,7 +218,7 @@ fn public_data_gives_a_figure_for_each_origin() {
     let desk = Workspace::bare();
     let line = format!("eval support --json --data {}", data.display());
     let found = desk.factum(&line).ok().json();
-    assert_eq!(found["format"], "factum/eval-support/1");
+    assert_eq!(found["format"], "factum/eval-support/2");
     let figures = found["figures"].as_array().unwrap();
     let of = |set: &str| {
         let scoring = |one: &&Value| one["set"] == set && one["half"] == "scoring";
@@ -223,4 +233,77 @@ fn public_data_gives_a_figure_for_each_origin() {
     for (set, least) in [("frank-cnndm", 54.0), ("frank-bbc", 54.0), ("qmsum", 60.0)] {
         assert!(of(set) > least, "{set} {}", of(set));
     }
+}
+
+/// A case file with the fixture's one document, built by a server; its run is exported.
+const LETTER: &str = "The hose burst on 3 March 2026. The repair cost 4,200 euros.";
+
+fn letter(desk: &Workspace) {
+    let fixture = serde_json::json!({
+        "name": "letter",
+        "source": {"documents": [{"id": "letter.txt", "text": LETTER}]},
+        "events": [{"id": "burst", "mentions": [["burst"], ["3 March 2026"]]}],
+        "forbidden": [{"id": "wrong-date", "mentions": [["4 March 2026"]], "why": "It was the 3rd."}],
+    });
+    std::fs::create_dir_all(desk.at("f")).unwrap();
+    std::fs::write(desk.at("f/letter.json"), fixture.to_string()).unwrap();
+}
+
+fn with_models(desk: &Workspace, line: &str) -> crate::support::Ran {
+    let mut command = std::process::Command::new(crate::support::FACTUM);
+    command.args(line.split_whitespace());
+    command.env("FACTUM_MODELS", desk.at("models"));
+    command.env_remove("FACTUM_API_KEY");
+    desk.finish(command)
+}
+
+#[test]
+fn a_server_and_its_recorded_generations_are_evaluated_and_give_the_same() {
+    let desk = Workspace::with(&[("letter.txt", LETTER)]);
+    letter(&desk);
+    let claim = r#"{"claims":[{"statement":"The hose burst on 3 March 2026.","topic":"cause","evidence":["e1"]}]}"#;
+    let server = Server::start(move |_, _| words(claim));
+    let generator = format!("openai:{},tiny", server.url);
+    let line = format!("eval run f --json --provider {generator} --cache kept");
+    let first = with_models(&desk, &line).ok().json();
+    let scores = &first["fixtures"][0]["scores"];
+    assert_eq!(
+        (&scores["coverage"], &scores["precision"]),
+        (&1.0.into(), &1.0.into()),
+        "{first:#}"
+    );
+    let asked = server.seen().len();
+    assert!(asked > 0);
+    let again = with_models(&desk, &line).ok().json();
+    assert_eq!(again["cache"]["hits"], 1);
+    assert_eq!(
+        server.seen().len(),
+        asked,
+        "an output that is kept is not asked for again"
+    );
+    // What a build recorded of the same text answers without the server.
+    with_models(&desk, &format!("build {CASE} --generator {generator}")).ok();
+    let run = with_models(&desk, "export run run-000001").ok();
+    std::fs::write(desk.at("run.json"), run.stdout).unwrap();
+    let asked = server.seen().len();
+    let replayed = with_models(&desk, "eval run f --json --provider replay:run.json")
+        .ok()
+        .json();
+    assert_eq!(&replayed["fixtures"][0]["scores"], scores);
+    assert_eq!(server.seen().len(), asked);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_of_its_fixture() {
+    let desk = Workspace::bare();
+    letter(&desk);
+    std::fs::create_dir(desk.at("models")).unwrap();
+    let settings =
+        "[[server]]\nurl = \"http://127.0.0.1:1/v1\"\nmodel = \"tiny\"\ndeadline_seconds = 2\n";
+    std::fs::write(desk.at("models/settings.toml"), settings).unwrap();
+    let line = "eval run f --json --no-cache --provider openai:http://127.0.0.1:1/v1,tiny";
+    let report = with_models(&desk, line).exits(1).json();
+    assert_eq!(report["verdict"], "run-error");
+    let error = report["fixtures"][0]["errors"][0].as_str().unwrap();
+    assert!(error.contains("can't be reached"), "{error}");
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{FACTUM, LETTERS, Ran, Workspace};
+use crate::support::{FACTUM, LETTERS, Ran, Workspace, strings};
 
 fn run(workspace: &Workspace, line: &str) -> Ran {
     let mut command = Command::new(FACTUM);
@@ -46,6 +46,78 @@ fn local_model_decodes_nothing_that_it_was_not_given_and_always_the_same() {
     let second = run(&workspace, "export run run-000002").ok().json();
     assert_eq!(tokens(&exported), tokens(&second));
     run(&workspace, "verify wd").ok();
+}
+
+/// The model is far too small to answer well. What is asked of it is that nothing comes out that was not declared, or that it
+/// was not given.
+#[test]
+fn local_model_looks_before_it_answers_and_cites_nothing_that_it_was_not_given() {
+    let Ok(model) = std::env::var("FACTUM_TEST_MODEL") else {
+        eprintln!("skipped: FACTUM_TEST_MODEL names no model");
+        return;
+    };
+    let workspace = Workspace::with(&LETTERS);
+    let ask = |question: &str| {
+        let mut command = Command::new(FACTUM);
+        command.args(["ask", "wd", question, "--json", "--max-requests", "4"]);
+        command.arg("--generator").arg(format!("local:{model}"));
+        command.env("FACTUM_MODELS", workspace.at("models"));
+        workspace.finish_within(10, command)
+    };
+    let mut answered = 0;
+    for question in ["When did the hose burst?", "What does the repair cost?"] {
+        let ran = ask(question);
+        if ran.code == Some(1) {
+            // It went on and on: no answer, and nothing is kept of it.
+            assert!(ran.stderr.contains("longer than 512 tokens"), "{ran:#?}");
+            continue;
+        }
+        let answer = ran.ok().json();
+        answered += 1;
+        assert!(
+            answer["counts"]["searches"].as_u64().unwrap() >= 1,
+            "{answer:#}"
+        );
+        // Asked what it rests on, it can only say that.
+        assert_ne!(answer["status"], "missing", "{answer:#}");
+        assert_eq!(answer["violations"].as_array().unwrap().len(), 0);
+        let retrieved = strings(&answer["retrieved"]);
+        for one in answer["refs"].as_array().unwrap() {
+            let id = one["evidence_id"].as_str().unwrap().to_owned();
+            assert!(retrieved.contains(&id), "{answer:#}");
+        }
+    }
+    let kept = run(&workspace, "conversation list --json").ok().json();
+    assert_eq!(kept["conversations"].as_array().unwrap().len(), answered);
+}
+
+#[test]
+fn local_model_is_evaluated() {
+    let Ok(model) = std::env::var("FACTUM_TEST_MODEL") else {
+        eprintln!("skipped: FACTUM_TEST_MODEL names no model");
+        return;
+    };
+    let workspace = Workspace::bare();
+    let fixture = serde_json::json!({
+        "source": {"documents": [{"id": "a.txt", "text": LETTERS[0].1}]},
+        "events": [{"id": "burst", "mentions": [["burst"]]}],
+    });
+    std::fs::create_dir(workspace.at("f")).unwrap();
+    std::fs::write(workspace.at("f/one.json"), fixture.to_string()).unwrap();
+    let line = format!("eval run f --json --cache kept --provider local:{model}");
+    let first = run(&workspace, &line).ok().json();
+    assert_eq!(first["cache"]["misses"], 1);
+    assert!(
+        first["identity"].to_string().contains("llama.cpp"),
+        "{first:#}"
+    );
+    // The same again, and from the cache.
+    let again = run(&workspace, &line).ok().json();
+    assert_eq!(again["cache"]["hits"], 1);
+    assert_eq!(
+        again["fixtures"][0]["scores"],
+        first["fixtures"][0]["scores"]
+    );
 }
 
 /// One case file and its first build by both profiles; by `grounded` its first event, too.

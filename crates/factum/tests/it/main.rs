@@ -19,4 +19,5 @@ mod local_model;
 mod models;
 mod prov;
 mod run_file;
+mod server;
 mod support;

@@ -1,13 +1,11 @@
 //! Builds by language models, from the command line: outputs from a file, recorded generations, and a
 //! server that the test plays.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use crate::server::{Server, body, words};
 use crate::support::{CASE, FACTUM, LETTERS, Workspace, assert_format, claims};
 
 /// A folder of its own for models, so that a test depends on nothing of this machine.
@@ -137,6 +135,13 @@ fn outputs_that_change_make_the_summary_stale() {
     assert_eq!(refused["status"], "STALE");
 }
 
+/// A build without local models says so before it looks for any.
+const NO_SUCH_MODEL: &str = if cfg!(feature = "local") {
+    "no model is called"
+} else {
+    "built without local models"
+};
+
 #[test]
 fn generators_that_can_t_be_used_say_why_and_change_nothing() {
     let workspace = Workspace::with(&LETTERS);
@@ -149,7 +154,7 @@ fn generators_that_can_t_be_used_say_why_and_change_nothing() {
             ("replay:", 3, "needs a file"),
             ("replay:nowhere.json", 3, "can't be read"),
             ("canned:bad.json", 3, "not a file of canned outputs"),
-            ("local:no-such-model", 3, "no model is called"),
+            ("local:no-such-model", 3, NO_SUCH_MODEL),
         ] {
             let line = format!("build {CASE} --generator {generator}");
             let ran = run(&workspace, &line).exits(code);
@@ -192,59 +197,17 @@ fn models_are_listed_and_a_damaged_one_is_named() {
     assert_eq!(ran.json()["sound"], false);
 }
 
-/// A server that answers every chat with `answer`, and keeps what it was sent.
-fn server(answer: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&seen);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut head = String::new();
-            while reader.read_line(&mut head).unwrap() > 2 {}
-            let length = head
-                .lines()
-                .find_map(|line| {
-                    line.to_lowercase()
-                        .strip_prefix("content-length: ")?
-                        .parse()
-                        .ok()
-                })
-                .unwrap_or(0);
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            kept.lock()
-                .unwrap()
-                .push(head + &String::from_utf8(body).unwrap());
-            let reply = json!({
-                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}],
-                "usage": {"prompt_tokens": 10, "completion_tokens": 5},
-                "system_fingerprint": "fp-1",
-            })
-            .to_string();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{reply}",
-                reply.len()
-            );
-        }
-    });
-    (url, seen)
-}
-
 #[test]
 fn a_server_is_asked_with_the_ids_as_an_enum_and_the_key_is_kept_nowhere() {
     const KEY: &str = "sk-never-to-be-seen-4711";
     let workspace = Workspace::with(&LETTERS);
-    let (url, seen) = server("{\"claims\":[]}");
-    let line = format!("build {CASE} --generator openai:{url},tiny --json");
+    let server = Server::start(|_, _| words("{\"claims\":[]}"));
+    let line = format!("build {CASE} --generator openai:{},tiny --json", server.url);
     let mut asking = command(&workspace, &line);
     asking.env("FACTUM_API_KEY", KEY);
     let ran = workspace.finish(asking).ok();
     assert!(!ran.everything().contains(KEY));
-    let seen = seen.lock().unwrap().clone();
+    let seen = server.seen();
     assert_eq!(
         seen.len(),
         3,
@@ -252,7 +215,7 @@ fn a_server_is_asked_with_the_ids_as_an_enum_and_the_key_is_kept_nowhere() {
     );
     for request in &seen {
         assert!(request.contains(KEY), "the server gets the key");
-        let body: Value = serde_json::from_str(&request[request.find("{\"").unwrap()..]).unwrap();
+        let body = body(request);
         assert_eq!(body["temperature"], 0);
         assert!(body.get("tools").is_none());
         let ids = &body["response_format"]["json_schema"]["schema"]["properties"]["claims"]["items"]

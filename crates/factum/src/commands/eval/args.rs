@@ -158,6 +158,22 @@ fn bound(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number".to_owned())
 }
 
+/// A bound on a score: a number that the score can have, or the gate could not fail, or not hold.
+fn bound_on(score: ScoreName) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let (least, most) = score.range();
+        let bound = bound(text)?;
+        if (least..=most).contains(&bound) {
+            return Ok(bound);
+        }
+        Err(if score == ScoreName::Length {
+            "expected a number of 0 or more".to_owned()
+        } else {
+            format!("{score} is between {least} and {most}")
+        })
+    }
+}
+
 /// A gate that may be asked for.
 struct GateOption {
     score: ScoreName,
@@ -211,7 +227,7 @@ impl Args for GateArgs {
                 Arg::new(option.name.as_str())
                     .long(option.name.as_str())
                     .value_name("X")
-                    .value_parser(bound)
+                    .value_parser(bound_on(score))
                     .allow_negative_numbers(true)
                     .help(format!("Fail where {what} {score} is {word} X")),
             );

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use factum_casefile::support::{LEAST_SHARE, SUPPORT_VERSION};
-use factum_eval::scorers::share_if_accepted;
-use factum_eval::study::{Figure, Half, figure, sets, shares, verdicts};
+use factum_casefile::support::{Bounds, SUPPORT_VERSION};
+use factum_eval::scorers::closeness_if_accepted;
+use factum_eval::study::{Figure, Half, Set, closest, figure, sets, verdicts};
 use serde::Serialize;
 use serde_json::json;
 
@@ -20,64 +20,105 @@ pub(super) fn support(data: Option<PathBuf>, seed: u64, output: &Output) -> Resu
         let hint = "--data names the folder that holds frank/valid.jsonl and qmsum/val".to_owned();
         BadInput(error.to_string(), Some(hint))
     })?;
-    let mut figures = Vec::new();
-    let mut curve = Vec::new();
+    let (mut figures, mut curve) = (Vec::new(), Vec::new());
     for set in &sets {
-        let shares = shares(set, &share_if_accepted);
-        for least_share in (0..=100).step_by(10) {
+        let found = closest(set, &closeness_if_accepted);
+        for (bound, bounds) in curves() {
             for half in [Half::Tuning, Half::Scoring] {
-                let found = figure(set, &verdicts(&shares, least_share), half, seed);
-                curve.extend(found.map(|found| Point {
-                    least_share,
-                    set: found.set,
-                    quotes: found.quotes,
-                    half: found.half,
-                    balanced_accuracy: found.balanced_accuracy,
-                }));
+                let found = figure(set, &verdicts(&found, bounds), half, seed);
+                curve.extend(found.map(|found| Point::of(set, bound, bounds, &found)));
             }
         }
-        let found = verdicts(&shares, LEAST_SHARE);
+        let found = verdicts(&found, Bounds::IN_USE);
         for half in [Half::All, Half::Tuning, Half::Scoring] {
             figures.extend(figure(set, &found, half, seed));
         }
     }
     let value = json!({
         "support_version": SUPPORT_VERSION,
-        "least_share": LEAST_SHARE,
+        "bounds": Bounds::IN_USE,
         "figures": figures,
         "curve": curve,
     });
-    output.result("factum/eval-support/1", &value, || {
+    output.result("factum/eval-support/2", &value, || {
         text(&figures) + &curve_text(&curve)
     })?;
     Ok(0)
 }
 
-/// What the check would be worth with another bound on shared words.
+const SHARED: &str = "shared words and neighbours, of 200";
+const COPIED: &str = "neighbours of a claim that copies, of 100";
+
+/// Each bound over its range, with the other as it is in use.
+fn curves() -> Vec<(&'static str, Bounds)> {
+    let shared = (0..=150).step_by(10).map(|shared| {
+        let bounds = Bounds {
+            shared,
+            ..Bounds::IN_USE
+        };
+        (SHARED, bounds)
+    });
+    let copied = (50..=100).step_by(5).map(|copied_pairs| {
+        let bounds = Bounds {
+            copied_pairs,
+            ..Bounds::IN_USE
+        };
+        (COPIED, bounds)
+    });
+    shared.chain(copied).collect()
+}
+
+/// What the check would be worth with another bound.
 #[derive(Serialize)]
 struct Point {
-    least_share: u32,
+    bound: &'static str,
+    least: u32,
     set: String,
     quotes: String,
     half: &'static str,
     balanced_accuracy: f64,
 }
 
+impl Point {
+    fn of(set: &Set, bound: &'static str, bounds: Bounds, found: &Figure) -> Self {
+        Self {
+            bound,
+            least: if bound == SHARED {
+                bounds.shared
+            } else {
+                bounds.copied_pairs
+            },
+            set: set.name.clone(),
+            quotes: set.quotes.clone(),
+            half: found.half,
+            balanced_accuracy: found.balanced_accuracy,
+        }
+    }
+}
+
 fn curve_text(curve: &[Point]) -> String {
-    let mut out = format!(
-        "\nBalanced accuracy by the least share of content words, in percent (in use: {LEAST_SHARE}):\n"
-    );
+    let Bounds {
+        shared,
+        copied_pairs,
+    } = Bounds::IN_USE;
+    let mut out =
+        format!("\nBalanced accuracy by each bound (in use: {shared} and {copied_pairs}):\n");
     let mut before = None;
     for point in curve
         .iter()
         .filter(|point| point.half == Half::Tuning.word())
     {
+        let key = |point: &Point| {
+            let Point {
+                bound, set, quotes, ..
+            } = point;
+            format!("{set}, {quotes}: {bound}")
+        };
         let scoring = curve.iter().find(|other| {
-            (&other.set, &other.quotes, other.least_share)
-                == (&point.set, &point.quotes, point.least_share)
+            (key(other), other.least) == (key(point), point.least)
                 && other.half == Half::Scoring.word()
         });
-        let name = format!("{}, {}", point.set, point.quotes);
+        let name = key(point);
         if before.as_ref() != Some(&name) {
             out.push_str(&format!("{name}\n  least   tuning  scoring\n"));
             before = Some(name);
@@ -87,7 +128,7 @@ fn curve_text(curve: &[Point]) -> String {
         });
         out.push_str(&format!(
             "  {:>5}   {:>6.1}  {scoring:>7}\n",
-            point.least_share, point.balanced_accuracy
+            point.least, point.balanced_accuracy
         ));
     }
     out
