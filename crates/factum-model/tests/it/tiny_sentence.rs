@@ -76,6 +76,7 @@ impl TinySentence {
     }
 
     /// The numbers of a tensor.
+    #[cfg(feature = "local")]
     pub(crate) fn numbers(&self, name: &str) -> Vec<f32> {
         let four = self.tensors[name].data.chunks_exact(4);
         four.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
