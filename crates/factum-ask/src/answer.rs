@@ -10,6 +10,8 @@ use factum_casefile::support::{Method, SUPPORT_VERSION, Support, Verdict, check_
 use factum_casefile::terms::each_term;
 use factum_casefile::{EvidenceId, Profile};
 use factum_engine::extract::sentence_bounds;
+use factum_model::Embedder;
+use factum_store::EmbedderDigest;
 use serde::Serialize;
 
 use crate::ledger::{Citation, Ledger, Status, bare_id};
@@ -88,6 +90,32 @@ pub struct Counts {
     pub retries: u32,
 }
 
+/// What found passages by their meaning, beside their words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
+pub struct EmbeddingsUsed {
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of its identity: of all that can change a vector.
+    pub identity_sha256: String,
+    /// Vectors that had to be made for this question.
+    pub made: u64,
+}
+
+impl EmbeddingsUsed {
+    pub(crate) fn of(
+        name: &str,
+        embedder: &dyn Embedder,
+        made: u64,
+    ) -> Result<Self, serde_json::Error> {
+        let identity = embedder.identity().canonical()?;
+        Ok(Self {
+            name: name.to_owned(),
+            identity_sha256: EmbedderDigest::of(identity.as_bytes()).to_hex(),
+            made,
+        })
+    }
+}
+
 /// An answer, whole.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
@@ -117,6 +145,9 @@ pub struct Answer {
     pub seconds: f64,
     /// What answered.
     pub generator: String,
+    /// What found passages by their meaning; none where only words were looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embeddings: Option<EmbeddingsUsed>,
 }
 
 /// Text with the places of the citations that stood in it.

@@ -8,7 +8,7 @@ use factum_engine::Workspace;
 use factum_store::ConversationRow;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Counts, Searched};
+use crate::answer::{Counts, EmbeddingsUsed, Searched};
 use crate::compaction::Form;
 use crate::error::AskError;
 use crate::ledger::Ledger;
@@ -38,6 +38,9 @@ pub(crate) struct Kept {
 pub(crate) struct SoFar {
     pub(crate) searches: Vec<Searched>,
     pub(crate) counts: Counts,
+    /// Vectors that were made.
+    #[serde(default)]
+    pub(crate) vectors: u64,
     pub(crate) seconds: f64,
 }
 
@@ -54,6 +57,8 @@ pub(crate) struct Answered {
     pub(crate) question: u64,
     pub(crate) at: i64,
     pub(crate) generator: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) embeddings: Option<EmbeddingsUsed>,
     /// The message that holds it; none where the model said nothing.
     pub(crate) message: Option<u64>,
     /// What was declared; none where nothing was.

@@ -15,13 +15,15 @@ pub mod extractive;
 pub mod ledger;
 pub mod message;
 pub mod policy;
+mod progress;
 mod reading;
 pub mod run;
 pub mod tools;
+mod wire;
 
 pub use actions::ActionModel;
 pub use answer::Answer;
 pub use conversation::{Beginning, Conversation};
 pub use error::AskError;
 pub use reading::{AnswerStanding, Exchange};
-pub use run::{Answerer, Asking};
+pub use run::{Answerer, Asking, Embeddings};

@@ -168,6 +168,7 @@ impl Conversation {
             counts: Counts { ..one.counts },
             seconds: one.seconds,
             generator: one.generator.clone(),
+            embeddings: one.embeddings.clone(),
         }
     }
 

@@ -6,23 +6,25 @@ use std::time::{Duration, Instant};
 
 use factum_base::DocumentId;
 use factum_casefile::{Evidence, EvidenceId};
+use factum_engine::EngineError;
 use factum_engine::retrieve::{Hit, SearchIn};
-use factum_model::Control;
-use factum_model::chat::{
-    ChatCall, ChatMessage, ChatModel, ChatReply, ChatRequest, ChatSink, Wanted,
-};
+use factum_engine::searching::{ByMeaning, Order};
+use factum_model::chat::{ChatModel, ChatReply, ChatRequest, ChatSink, Wanted};
+use factum_model::{Control, Embedder};
 
 use crate::access::Access;
-use crate::answer::{Answer, Counts, Searched};
-use crate::budget::{Limits, Offer, Spent};
-use crate::compaction::{Request, Shaped, ShapedPart, needed, shape, written_id};
-use crate::conversation::{Answered, Conversation, SoFar};
+use crate::answer::{Answer, Counts, EmbeddingsUsed, Searched};
+use crate::budget::{Limits, Offer};
+use crate::compaction::{needed, shape, written_id};
+use crate::conversation::{Answered, Conversation};
 use crate::error::AskError;
 use crate::extractive;
 use crate::ledger::{CiteJudgement, Ending, Status, judge};
 use crate::message::{Message, Outcome, Part, Ref, Response, ToolCall, ToolReturn};
 use crate::policy::{Step, ToolNames, View};
-use crate::tools::{CITE, Call, INSTRUCTIONS, READ, SEARCH, read_call, specs};
+use crate::progress::Progress;
+use crate::tools::{CITE, Call, READ, SEARCH, read_call, specs};
+use crate::wire::{own_ids, wire};
 
 /// Passages that one search shows.
 pub const SHOWN: usize = 8;
@@ -69,33 +71,19 @@ pub struct Asking<'a> {
     pub control: &'a Control,
     /// Who watches.
     pub sink: &'a dyn ChatSink,
+    /// What finds passages by their meaning too; by their words alone where there is none.
+    pub embeddings: Option<Embeddings<'a>>,
 }
 
-/// What one run has come to so far.
-struct Progress {
-    question: u64,
-    spent: Spent,
-    counts: Counts,
-    started: Instant,
-    /// Seconds that went by before this process took over.
-    before: f64,
-    /// The last message with words in it.
-    said: Option<u64>,
-    searches: Vec<Searched>,
-}
-
-impl Progress {
-    fn seconds(&self) -> f64 {
-        self.before + self.started.elapsed().as_secs_f64()
-    }
-
-    fn so_far(&self) -> SoFar {
-        SoFar {
-            searches: self.searches.clone(),
-            counts: self.counts,
-            seconds: self.seconds(),
-        }
-    }
+/// How passages are found by their meaning.
+#[derive(Clone, Copy)]
+pub struct Embeddings<'a> {
+    /// Its name on screen.
+    pub name: &'a str,
+    /// What makes vectors.
+    pub embedder: &'a dyn Embedder,
+    /// Told how many passages have their vectors, and of how many, while vectors are made.
+    pub watch: &'a (dyn Fn(u64, u64) + Sync),
 }
 
 impl Conversation {
@@ -132,17 +120,10 @@ impl Conversation {
 
     async fn finish(&mut self, question: u64, asking: &Asking<'_>) -> Result<Answer, AskError> {
         let so_far = self.kept.so_far.clone().unwrap_or_default();
-        let mut progress = Progress {
-            question,
-            spent: Spent::default(),
-            counts: so_far.counts,
-            started: Instant::now(),
-            before: so_far.seconds,
-            said: self.said_since(question),
-            searches: so_far.searches,
-        };
+        let said = self.said_since(question);
+        let mut progress = Progress::new(question, said, so_far);
         let outcome = match asking.answerer {
-            Answerer::Extractive => self.quote(&mut progress).await,
+            Answerer::Extractive => self.quote(asking, &mut progress).await,
             Answerer::Model { model, .. } => {
                 let model = Arc::clone(model);
                 self.converse(&*model, asking, &mut progress).await
@@ -182,9 +163,7 @@ impl Conversation {
     ) -> Result<(), AskError> {
         // A run that was killed between a response and its record of calls has none pending: both are one step.
         loop {
-            let offer = progress
-                .spent
-                .offer(&asking.limits, progress.started.elapsed());
+            let offer = progress.spent.offer(&asking.limits, progress.elapsed());
             if offer == Offer::Nothing {
                 return Ok(());
             }
@@ -207,7 +186,8 @@ impl Conversation {
                         .push(Message::Request(vec![Part::Notice { question }]));
                 }
                 Step::Continue => {
-                    self.carry_out(&response, epoch, offer, progress).await?;
+                    self.carry_out(&response, epoch, offer, asking, progress)
+                        .await?;
                     if is_answer_with_citation(&response)
                         && self.kept.ledger.status() != Status::Missing
                     {
@@ -230,9 +210,7 @@ impl Conversation {
         asking: &Asking<'_>,
         progress: &Progress,
     ) -> Step {
-        let next = progress
-            .spent
-            .offer(&asking.limits, progress.started.elapsed());
+        let next = progress.spent.offer(&asking.limits, progress.elapsed());
         let view = View {
             history: &self.history,
             ledger: &self.kept.ledger,
@@ -272,10 +250,7 @@ impl Conversation {
             input_budget: asking.limits.input_tokens,
             max_new_tokens: asking.limits.new_tokens,
         };
-        let left = asking
-            .limits
-            .time
-            .saturating_sub(progress.started.elapsed());
+        let left = asking.limits.time.saturating_sub(progress.elapsed());
         let control = Control {
             gate: asking.control.gate.clone(),
             cancel: asking.control.cancel.clone(),
@@ -309,6 +284,7 @@ impl Conversation {
         response: &Response,
         epoch: u64,
         offer: Offer,
+        asking: &Asking<'_>,
         progress: &mut Progress,
     ) -> Result<(), AskError> {
         let mut parts = Vec::with_capacity(response.calls.len());
@@ -318,7 +294,7 @@ impl Conversation {
                 Outcome::Exhausted
             } else {
                 match read_call(&call.tool, &call.arguments) {
-                    Ok(call) => self.call(call, epoch, progress).await?,
+                    Ok(call) => self.call(call, epoch, asking, progress).await?,
                     Err(reason) => Outcome::Refused { reason },
                 }
             };
@@ -339,11 +315,12 @@ impl Conversation {
         &mut self,
         call: Call,
         epoch: u64,
+        asking: &Asking<'_>,
         progress: &mut Progress,
     ) -> Result<Outcome, AskError> {
         match call {
             Call::Search { query } => {
-                let hits = self.search(&query, epoch, progress).await?;
+                let hits = self.search(&query, epoch, asking, progress).await?;
                 let refs = hits.iter().map(hit_ref).collect();
                 Ok(Outcome::Found { refs })
             }
@@ -362,6 +339,7 @@ impl Conversation {
         &mut self,
         query: &str,
         epoch: u64,
+        asking: &Asking<'_>,
         progress: &mut Progress,
     ) -> Result<Vec<Hit>, AskError> {
         progress.counts.searches += 1;
@@ -380,10 +358,7 @@ impl Conversation {
                     .collect(),
             });
         }
-        let hits = self
-            .workspace
-            .search(&self.principal, &cases, query, SHOWN)
-            .await?;
+        let hits = self.find(&cases, query, asking, progress).await?;
         for case in &self.kept.cases {
             let of_case = hits.iter().filter(|hit| hit.case == *case);
             let found: Vec<EvidenceId> = of_case
@@ -399,6 +374,39 @@ impl Conversation {
             });
         }
         Ok(hits)
+    }
+
+    /// By words, or by words and meaning where that is asked for.
+    async fn find(
+        &self,
+        cases: &[SearchIn],
+        query: &str,
+        asking: &Asking<'_>,
+        progress: &mut Progress,
+    ) -> Result<Vec<Hit>, AskError> {
+        let (workspace, principal) = (&self.workspace, &self.principal);
+        let Some(embeddings) = asking.embeddings else {
+            return Ok(workspace.search(principal, cases, query, SHOWN).await?);
+        };
+        let by = ByMeaning {
+            embedder: embeddings.embedder,
+            control: asking.control,
+            watch: embeddings.watch,
+            order: Order::Fused,
+        };
+        let began = Instant::now();
+        let found = workspace
+            .search_by_meaning(principal, cases, query, SHOWN, &by)
+            .await
+            .map_err(|error| match error {
+                EngineError::Interrupted => AskError::Interrupted,
+                other => AskError::Engine(other),
+            })?;
+        if found.made > 0 {
+            progress.vectors += found.made;
+            progress.preparing += began.elapsed();
+        }
+        Ok(found.hits)
     }
 
     async fn read(&mut self, raw: &str, epoch: u64) -> Result<Outcome, AskError> {
@@ -453,7 +461,11 @@ impl Conversation {
     }
 
     /// Answers with quotes: the same steps as a model takes, with no model.
-    async fn quote(&mut self, progress: &mut Progress) -> Result<(), AskError> {
+    async fn quote(
+        &mut self,
+        asking: &Asking<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), AskError> {
         // All of it is done again where it was not finished: it costs nothing.
         progress.counts = Counts::default();
         progress.searches.clear();
@@ -468,7 +480,7 @@ impl Conversation {
             ..Response::default()
         };
         self.history.push(Message::Response(response.clone()));
-        let hits = self.search(&question, epoch, progress).await?;
+        let hits = self.search(&question, epoch, asking, progress).await?;
         let refs = hits.iter().map(hit_ref).collect();
         self.history
             .push(Message::Request(vec![Part::Return(ToolReturn {
@@ -506,7 +518,8 @@ impl Conversation {
         };
         self.history.push(Message::Response(response.clone()));
         progress.said = Some(epoch);
-        self.carry_out(&response, epoch, Offer::All, progress).await
+        self.carry_out(&response, epoch, Offer::All, asking, progress)
+            .await
     }
 
     async fn conclude(
@@ -527,6 +540,10 @@ impl Conversation {
             question: progress.question,
             at: self.workspace.now(),
             generator: asking.answerer.name().to_owned(),
+            embeddings: asking
+                .embeddings
+                .map(|by| EmbeddingsUsed::of(by.name, by.embedder, progress.vectors))
+                .transpose()?,
             message: progress.said,
             declared,
             seconds: progress.seconds(),
@@ -548,59 +565,4 @@ fn hit_ref(hit: &Hit) -> Ref {
 /// Words and nothing but citations: the answer and its declaration in one.
 fn is_answer_with_citation(response: &Response) -> bool {
     !response.text.trim().is_empty() && response.calls.iter().all(|call| call.tool == CITE)
-}
-
-// Servers give ids that are empty, or the same in every response.
-fn own_ids(calls: Vec<ChatCall>, epoch: u64) -> Vec<ToolCall> {
-    calls
-        .into_iter()
-        .enumerate()
-        .map(|(number, call)| ToolCall {
-            id: format!("call-{epoch}-{number}"),
-            tool: call.name,
-            arguments: call.arguments,
-        })
-        .collect()
-}
-
-/// The shaped request as the model's messages.
-fn wire(request: &Request) -> Vec<ChatMessage> {
-    let mut out = vec![ChatMessage::System(INSTRUCTIONS.to_owned())];
-    for message in &request.messages {
-        match message {
-            Shaped::Response { text, calls } => out.push(ChatMessage::Assistant {
-                text: text.clone(),
-                calls: calls
-                    .iter()
-                    .map(|call| ChatCall {
-                        id: call.id.clone(),
-                        name: call.tool.clone(),
-                        arguments: call.arguments.clone(),
-                    })
-                    .collect(),
-            }),
-            Shaped::Request(parts) => out.extend(parts.iter().map(wire_part)),
-        }
-    }
-    out
-}
-
-fn wire_part(part: &ShapedPart) -> ChatMessage {
-    match part {
-        ShapedPart::Question(text) | ShapedPart::Notice(text) | ShapedPart::Capsule(text) => {
-            ChatMessage::User(text.clone())
-        }
-        ShapedPart::Return {
-            call_id,
-            text,
-            capsule,
-            ..
-        } => ChatMessage::Tool {
-            call_id: call_id.clone(),
-            text: match capsule {
-                Some(capsule) => format!("{text}\n\n{capsule}"),
-                None => text.clone(),
-            },
-        },
-    }
 }

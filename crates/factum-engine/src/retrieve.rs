@@ -1,4 +1,4 @@
-//! Finding evidence, and what becomes of evidence that was found before.
+//! Evidence that was found: how it stands now, and what stands around it.
 //!
 //! Rights are decided first, and everything that is handed out comes from the state of the store in which they
 //! were: a passage is cut from the version that counts for this principal at that moment, or it is not there.
@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use factum_base::{CaseId, DocumentId, PrincipalId, Span};
-use factum_casefile::terms::question_terms;
 use factum_casefile::{Evidence, EvidenceFault, EvidenceId};
-use factum_store::{PrincipalDocument, SearchQuery, Tx};
+use factum_store::{PrincipalDocument, Tx};
 
 use crate::error::EngineError;
 use crate::permission::{Permitted, permitted};
@@ -52,76 +51,6 @@ pub struct Standing {
 }
 
 impl Workspace {
-    /// The best passages for a question over case files, best first.
-    ///
-    /// # Errors
-    /// A case file is unknown or hidden, or the store is damaged.
-    pub async fn search(
-        &self,
-        principal: &PrincipalId,
-        cases: &[SearchIn],
-        question: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, EngineError> {
-        let mut tx = self.repository.read().await?;
-        let found = self
-            .search_in(&mut tx, principal, cases, question, limit)
-            .await;
-        tx.close().await?;
-        found
-    }
-
-    async fn search_in(
-        &self,
-        tx: &mut Tx,
-        principal: &PrincipalId,
-        cases: &[SearchIn],
-        question: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, EngineError> {
-        let terms = question_terms(question);
-        let mut hits = Vec::new();
-        for one in cases {
-            let permitted = permitted(tx, &one.case, principal).await?;
-            let query = SearchQuery {
-                terms: &terms,
-                documents: &one.documents,
-                limit,
-            };
-            let case = &permitted.case;
-            let found = tx
-                .search(case, principal.as_str(), permitted.access.case, &query)
-                .await?;
-            let digests = found.iter().map(|passage| passage.text_sha256);
-            let texts = self.texts.texts(tx, digests).await?;
-            for passage in found {
-                let text = &texts[&passage.text_sha256];
-                let quote = text
-                    .index
-                    .slice(&text.text, passage.span)
-                    .map_err(|error| {
-                        factum_store::StoreError::Damaged(format!("the search index: {error}"))
-                    })?;
-                hits.push(Hit {
-                    case: one.case.clone(),
-                    evidence: Evidence::cite(
-                        &passage.doc_id,
-                        passage.version,
-                        passage.text_sha256,
-                        passage.span,
-                        quote,
-                    ),
-                    score: passage.score,
-                });
-            }
-        }
-        if cases.len() > 1 {
-            hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-            hits.truncate(limit);
-        }
-        Ok(hits)
-    }
-
     /// How pieces of evidence and versions stand now, all in one state of the store. Of a case file that is hidden
     /// from the principal, nothing can be shown; that is no error here.
     ///

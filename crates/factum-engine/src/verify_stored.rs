@@ -76,6 +76,9 @@ pub(crate) async fn verify_documents(
     for message in tx.index_findings(case.case_no).await? {
         out.add("search-index", "case", message);
     }
+    for message in tx.vector_findings(case.case_no).await? {
+        out.add("passage-vector", "case", message);
+    }
     let mut lost: Vec<_> = published.into_keys().collect();
     lost.sort();
     for (doc_id, version) in lost {

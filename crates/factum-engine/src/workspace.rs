@@ -13,6 +13,7 @@ use crate::permission::{permitted, require_owner};
 use crate::profile_shelf::ProfileShelf;
 use crate::text_cache::TextCache;
 use crate::transformation::{Generator, Model, ModelShelf, NoModels};
+use crate::vectors::VectorCache;
 
 /// The principal that owns every workspace: it alone may change one.
 pub const OWNER: &str = "local";
@@ -31,6 +32,7 @@ pub struct Workspace {
     folder: PathBuf,
     profiles: Arc<ProfileShelf>,
     pub(crate) texts: Arc<TextCache>,
+    pub(crate) vectors: Arc<VectorCache>,
     models: Arc<dyn ModelShelf>,
 }
 
@@ -53,6 +55,7 @@ impl Workspace {
             folder: folder.to_owned(),
             profiles: Arc::default(),
             texts: Arc::default(),
+            vectors: Arc::default(),
             models: Arc::new(NoModels),
         })
     }
@@ -74,6 +77,7 @@ impl Workspace {
             folder: folder.to_owned(),
             profiles: Arc::default(),
             texts: Arc::default(),
+            vectors: Arc::default(),
             models: Arc::new(NoModels),
         })
     }

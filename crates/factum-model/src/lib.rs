@@ -2,11 +2,13 @@
 //!
 //! A [`Generator`] states its [`ModelIdentity`], which enters node keys and generation digests: two
 //! generators with one identity must give one answer to one request, as far as their engine can.
+//! An [`Embedder`] makes vectors of texts, under the same rule.
 //! Decoding may be bound by a [`Constraint`], so that an answer can't cite what it was not given.
 
 pub mod canned;
 pub mod chat;
 pub mod constraint;
+pub mod embedder;
 pub mod error;
 pub mod gate;
 pub mod generation;
@@ -24,6 +26,7 @@ pub mod request;
 pub mod weights;
 
 pub use constraint::{Constraint, FieldShape, FieldValue, GroundedSchema, Source};
+pub use embedder::Embedder;
 pub use error::ModelError;
 pub use gate::{Gate, Knock, Knocks};
 pub use generation::{Generation, StopReason};

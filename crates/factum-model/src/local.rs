@@ -15,6 +15,7 @@
 
 mod context;
 mod decoder;
+mod embedder;
 mod grounded;
 mod prefixes;
 mod template;
@@ -39,7 +40,9 @@ use crate::generator::{
 use crate::identity::ModelIdentity;
 use crate::local_identity::{LocalOptions, local_identity};
 use crate::request::{GenerationRequest, Message};
+use crate::weights::GGUF_ARCHITECTURE;
 use context::Context;
+pub use embedder::LocalEmbedder;
 use vocabulary::Vocabulary;
 use worker::{Event, Job, Worker};
 pub use worker::{Logits, Traced};
@@ -102,6 +105,11 @@ impl LocalGenerator {
             .map_err(|error| engine(&format!("{}: {error}", options.gguf.display())))?;
         if model.is_recurrent() || model.is_hybrid() {
             return Err(engine(&"recurrent models are not supported"));
+        }
+        if architecture(&model) == GGUF_ARCHITECTURE {
+            return Err(engine(
+                &"a sentence model makes vectors and writes no text; name it with --embeddings",
+            ));
         }
         let model = Arc::new(model);
         let vocabulary = Arc::new(Vocabulary::new(Arc::clone(&model))?);
@@ -347,11 +355,15 @@ fn check(options: &LocalOptions) -> Result<(), ModelError> {
     Err(engine(&wrong))
 }
 
+fn architecture(model: &LlamaModel) -> String {
+    model
+        .meta_val_str("general.architecture")
+        .unwrap_or_default()
+}
+
 /// Keys and values in 16 bits, of all layers and sequences.
 fn sequence_bytes(model: &LlamaModel, options: &LocalOptions) -> u64 {
-    let architecture = model
-        .meta_val_str("general.architecture")
-        .unwrap_or_default();
+    let architecture = architecture(model);
     let length = |of: &str| -> Option<u64> {
         let key = format!("{architecture}.attention.{of}_length");
         model.meta_val_str(&key).ok()?.parse().ok()

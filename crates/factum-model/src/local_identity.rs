@@ -100,6 +100,51 @@ pub fn local_identity(options: &LocalOptions) -> ModelIdentity {
     }))
 }
 
+/// How a text becomes a vector: without accents, tokenized without special tokens, cut at the longest text of the model, alone
+/// in its batch, the mean over its tokens brought to unit length.
+pub const EMBEDDING_VERSION: u32 = 1;
+
+/// How a local sentence model is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbedderOptions {
+    /// The model.
+    pub gguf: PathBuf,
+    /// What it is.
+    pub files: ModelFiles,
+    /// Threads that compute.
+    pub threads: u32,
+    /// Layers computed by a GPU, where the engine was built for one.
+    pub gpu_layers: u32,
+}
+
+impl EmbedderOptions {
+    /// Settings that suit a small machine.
+    pub fn new(gguf: impl Into<PathBuf>, sha256: impl Into<String>) -> Self {
+        let options = LocalOptions::new(gguf, sha256);
+        Self {
+            gguf: options.gguf,
+            files: options.files,
+            threads: options.threads,
+            gpu_layers: options.gpu_layers,
+        }
+    }
+}
+
+/// The identity of a sentence model run with these settings. How long a text it reads follows from its file.
+pub fn embedder_identity(options: &EmbedderOptions) -> ModelIdentity {
+    ModelIdentity::new(json!({
+        "kind": "local-embedder",
+        "engine": ENGINE,
+        "device": {"backend": backend(), "gpu_layers": options.gpu_layers},
+        "files": {"gguf_sha256": options.files.sha256, "extra": options.files.extra},
+        "threads": options.threads,
+        "flash_attention": false,
+        "pooling": "mean",
+        "version": EMBEDDING_VERSION,
+        "target": {"arch": std::env::consts::ARCH, "features": target_features()},
+    }))
+}
+
 const fn backend() -> &'static str {
     if cfg!(feature = "cuda") {
         "cuda"
@@ -176,6 +221,25 @@ mod tests {
         let mut moved = base.clone();
         moved.gguf = PathBuf::from("elsewhere.gguf");
         assert_eq!(local_identity(&moved), local_identity(&base));
+    }
+
+    #[test]
+    fn whatever_changes_a_vector_changes_the_identity() {
+        let base = EmbedderOptions::new("model.gguf", "00");
+        let changes: [fn(&mut EmbedderOptions); 4] = [
+            |o| o.files.sha256 = "01".to_owned(),
+            |o| o.files.extra = Some(json!({"converter": "1"})),
+            |o| o.threads += 1,
+            |o| o.gpu_layers += 1,
+        ];
+        for change in changes {
+            let mut other = base.clone();
+            change(&mut other);
+            assert_ne!(embedder_identity(&other), embedder_identity(&base));
+        }
+        let mut moved = base.clone();
+        moved.gguf = PathBuf::from("elsewhere.gguf");
+        assert_eq!(embedder_identity(&moved), embedder_identity(&base));
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! - [`convert`] writes a checked Safetensors folder as one BF16 GGUF file. Matrices are copied bit for bit
 //!   (for the Llama family the rows of the query and key matrices change places, as llama.cpp's rotary
 //!   embedding wants them). Vectors, that is norms and biases, are stored as F32, since llama.cpp computes
-//!   with them in F32; every BF16 number is an F32 number, so nothing is lost.
+//!   with them in F32; every BF16 number is an F32 number, so nothing is lost. Sentence models (BERT) hold F32 and
+//!   keep it.
 
 mod bf16;
 mod chat_template;
@@ -21,7 +22,9 @@ mod pre_tokenizer;
 mod report;
 mod rope_rows;
 mod safetensors_dir;
+mod sentence;
 mod tokenizer;
+mod wordpiece;
 
 pub use check::{check_gguf_header, check_model};
 pub use config::{Family, ModelConfig};
@@ -32,4 +35,6 @@ pub use report::{
 };
 pub(crate) use safetensors_dir::read_bounded;
 pub use safetensors_dir::source_files;
+#[cfg(feature = "local")]
+pub(crate) use sentence::{GGUF_ARCHITECTURE, SentenceConfig};
 pub use tokenizer::{NORMALIZER_KEY, Normalizer, TokenizerError};

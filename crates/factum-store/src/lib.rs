@@ -19,6 +19,7 @@ mod runs;
 mod search;
 mod serving;
 mod texts;
+mod vectors;
 
 pub use access::{CaseAccess, DocAccess, Effective};
 pub use cases::CaseRow;
@@ -29,6 +30,7 @@ pub use generations::StoredGeneration;
 pub use pages::StoredResult;
 pub use repository::{Repository, SCHEMA_VERSION, Sizes, Tx};
 pub use runs::{Built, Head, NewRun, RunRow};
-pub use search::{FoundPassage, IndexedText, SearchQuery};
+pub use search::{Findable, FindableText, FoundPassage, IndexedText};
 pub use serving::ServingRow;
 pub use texts::BlobKind;
+pub use vectors::{EmbedderDigest, PassageDigest};

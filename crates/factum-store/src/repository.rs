@@ -13,13 +13,14 @@ use crate::rows::Columns as _;
 use crate::search::{Pending, VisibleCache};
 
 /// The schema this code reads and writes.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
 
 const DDL: &str = include_str!("../ddl/sqlite.sql");
 /// What each later schema adds to the one before it, the second first.
-const ADDITIONS: [&str; 2] = [
+const ADDITIONS: [&str; 3] = [
     include_str!("../ddl/sqlite-2.sql"),
     include_str!("../ddl/sqlite-3.sql"),
+    include_str!("../ddl/sqlite-4.sql"),
 ];
 /// The schema that brought the search index.
 const WITH_SEARCH: i64 = 3;

@@ -28,17 +28,45 @@ use crate::repository::Tx;
 use crate::rows::{Columns, signed};
 use rank::Ranking;
 pub(crate) use segment::Pending;
+use visible::Visible;
 pub(crate) use visible::VisibleCache;
 
-/// What is looked for.
+/// What a principal may find in a case file, decided before anything is ranked.
 #[derive(Debug, Clone)]
-pub struct SearchQuery<'q> {
-    /// Terms, as [`factum_casefile::terms::question_terms`] gives them.
-    pub terms: &'q [String],
-    /// Only in these documents; in all where there are none.
-    pub documents: &'q BTreeSet<DocumentId>,
-    /// At most so many passages.
-    pub limit: usize,
+pub struct Findable {
+    case_no: i64,
+    visible: Arc<Visible>,
+}
+
+/// A text that may be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FindableText {
+    /// Its digest.
+    pub text_sha256: TextDigest,
+    /// The number of its first document that may be found.
+    pub doc_no: i64,
+    /// The number of its first passage within the case file.
+    pub first: u64,
+    /// How many passages it has.
+    pub passages: u64,
+}
+
+impl Findable {
+    /// The texts, in the order of their passages' numbers. A text that several documents have is there once.
+    pub fn texts(&self) -> impl Iterator<Item = FindableText> + '_ {
+        self.visible.texts()
+    }
+
+    /// The document of a passage and its place in it: what decides between equals. Passages' own numbers would not do,
+    /// since a text that a hidden document had first has lower ones.
+    pub fn place(&self, passage: u64) -> Option<(i64, usize)> {
+        self.visible.locate(passage)
+    }
+
+    /// Passages of all texts together.
+    pub fn passages(&self) -> u64 {
+        self.visible.passages
+    }
 }
 
 /// A passage that was found.
@@ -52,7 +80,7 @@ pub struct FoundPassage {
     pub text_sha256: TextDigest,
     /// The passage, in code points.
     pub span: Span,
-    /// BM25 over what the principal may see.
+    /// What it was given in the ranking.
     pub score: f32,
 }
 
@@ -166,41 +194,64 @@ impl Tx {
         .transpose()
     }
 
-    /// The best passages of a case file for a principal. What it may see is decided first, in this transaction;
-    /// nothing else is ranked, or counted in the ranking.
+    /// What a principal may find in a case file: all that it may see now, or what of it belongs to these documents,
+    /// where there are any.
     ///
     /// # Errors
     /// The database can't be read, or the index is damaged.
-    pub async fn search(
+    pub async fn findable(
         &mut self,
         case: &CaseRow,
         principal: &str,
         access: CaseAccess,
-        query: &SearchQuery<'_>,
-    ) -> Result<Vec<FoundPassage>, StoreError> {
-        let visible = self.visible(case, principal, access).await?;
-        let visible = if query.documents.is_empty() {
-            visible
-        } else {
-            let wanted = self.document_numbers(case.case_no, query.documents).await?;
-            Arc::new(visible.only(&wanted))
-        };
-        if visible.is_empty() {
+        documents: &BTreeSet<DocumentId>,
+    ) -> Result<Findable, StoreError> {
+        let mut visible = self.visible(case, principal, access).await?;
+        if !documents.is_empty() {
+            let wanted = self.document_numbers(case.case_no, documents).await?;
+            visible = Arc::new(visible.only(&wanted));
+        }
+        Ok(Findable {
+            case_no: case.case_no,
+            visible,
+        })
+    }
+
+    /// The passages that BM25 puts first, with their scores. Nothing else than what may be found is ranked, or counted
+    /// in the ranking. Terms are as [`factum_casefile::terms::question_terms`] gives them.
+    ///
+    /// # Errors
+    /// The database can't be read, or the index is damaged.
+    pub async fn best_by_words(
+        &mut self,
+        findable: &Findable,
+        terms: &[String],
+        limit: usize,
+    ) -> Result<Vec<(u64, f32)>, StoreError> {
+        if findable.visible.is_empty() {
             return Ok(Vec::new());
         }
-        let mut ranking = Ranking::over(&visible);
-        for term in query.terms {
-            let postings = self.postings(case.case_no, term).await?;
+        let mut ranking = Ranking::over(&findable.visible);
+        for term in terms {
+            let postings = self.postings(findable.case_no, term).await?;
             ranking.add(&postings).ok_or_else(damaged_index)?;
         }
-        let mut found = Vec::with_capacity(query.limit);
-        for (passage, score) in ranking.best(query.limit) {
-            let Some((doc_no, within)) = visible.locate(passage) else {
-                return Err(damaged_index());
-            };
-            found.push(self.found(case.case_no, doc_no, within, score).await?);
-        }
-        Ok(found)
+        Ok(ranking.best(&findable.visible, limit))
+    }
+
+    /// A passage by its number.
+    ///
+    /// # Errors
+    /// It is none that may be found, the database can't be read, or the index is damaged.
+    pub async fn passage(
+        &mut self,
+        findable: &Findable,
+        passage: u64,
+        score: f32,
+    ) -> Result<FoundPassage, StoreError> {
+        let place = findable.visible.locate(passage);
+        let (doc_no, within) = place.ok_or_else(damaged_index)?;
+        self.found(findable.case_no, doc_no, within, score).await
     }
 
     async fn document_numbers(

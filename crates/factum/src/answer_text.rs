@@ -21,6 +21,9 @@ pub(crate) fn answer(answer: &Answer) -> String {
     out.push_str(&sources(answer));
     let counts = &answer.counts;
     let _ = write!(out, "{} · {}", answer.conversation_id, answer.generator);
+    if let Some(by) = &answer.embeddings {
+        let _ = write!(out, " · found by {} too", by.name);
+    }
     if counts.requests > 0 {
         let about = if counts.tokens_bounded {
             "at most "

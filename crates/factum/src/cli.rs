@@ -224,6 +224,7 @@ impl Command {
             } => &arguments.generator,
             Self::Eval { command } => return command.computes(),
             Self::Ask(arguments) => return arguments.computes(),
+            Self::Conversation { command } => return command.computes(),
             _ => return false,
         };
         generator.starts_with("local")

@@ -34,6 +34,12 @@ impl LiveAnswer {
         }
     }
 
+    /// Shows how far the reading of passages is.
+    pub(crate) fn preparing(&self, done: u64, all: u64) {
+        let message = format!("reading what passages mean: {done} of {all}, once");
+        self.bar.set_message(message);
+    }
+
     fn change(&self, change: impl FnOnce(&mut String)) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut said);

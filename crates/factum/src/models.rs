@@ -3,6 +3,7 @@
 //! A [`Shelf`] says what a name stands for without loading anything, which is all that showing a summary
 //! needs; [`Shelf::load`] loads it for a build.
 
+mod embedders;
 mod identities;
 #[cfg(all(feature = "local", unix))]
 pub(crate) mod patience;
@@ -25,6 +26,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::BadInput;
+pub(crate) use embedders::NamedEmbedder;
 use identities::Identities;
 use settings::Settings;
 pub(crate) use settings::suggestion;

@@ -51,6 +51,7 @@ pub(crate) async fn ask_within(
         limits,
         control: &control,
         sink: &Unheard,
+        embeddings: None,
     };
     if question.is_empty() {
         conversation.resume(&asking).await
@@ -505,6 +506,7 @@ async fn an_interrupted_question_is_kept() {
         limits: Limits::default(),
         control: &control,
         sink: &Unheard,
+        embeddings: None,
     };
     let error = conversation.ask("When?", &asking).await.unwrap_err();
     assert!(matches!(error, AskError::Interrupted));

@@ -8,10 +8,14 @@ mod citing;
 mod compaction;
 mod desk;
 mod documented;
+mod embedder;
 mod interleavings;
 mod ledger;
+mod meaning;
 mod policy;
 mod qmsum;
+#[cfg(feature = "local")]
+mod qmsum_meaning;
 mod room;
 mod search;
 mod server;

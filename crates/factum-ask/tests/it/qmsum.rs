@@ -4,20 +4,21 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use factum_engine::retrieve::Hit;
 use serde_json::Value;
 
 use crate::room::Room;
 
-struct Meeting {
-    name: String,
-    text: String,
+pub(crate) struct Meeting {
+    pub(crate) name: String,
+    pub(crate) text: String,
     /// First and one past the last code point of each turn.
     turns: Vec<(u32, u32)>,
     /// Questions with their gold turns.
-    questions: Vec<(String, BTreeSet<usize>)>,
+    pub(crate) questions: Vec<(String, BTreeSet<usize>)>,
 }
 
-fn meetings() -> Option<Vec<Meeting>> {
+pub(crate) fn meetings() -> Option<Vec<Meeting>> {
     let data = std::env::var_os("FACTUM_DATA").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
         PathBuf::from,
@@ -65,8 +66,8 @@ fn meeting(path: &PathBuf) -> Meeting {
 }
 
 #[derive(Debug, Default)]
-struct Scores {
-    questions: f64,
+pub(crate) struct Scores {
+    pub(crate) questions: f64,
     recall: [f64; 3],
     any: [f64; 3],
 }
@@ -76,7 +77,14 @@ const DEPTHS: [usize; 3] = [5, 10, 20];
 async fn score(room: &Room, of: &str, meeting: &Meeting, scores: &mut Scores) {
     for (question, gold) in &meeting.questions {
         let hits = room.search("local", of, question, 20).await;
-        scores.questions += 1.0;
+        scores.add(&hits, meeting, gold);
+    }
+}
+
+impl Scores {
+    /// Adds what one question found.
+    pub(crate) fn add(&mut self, hits: &[Hit], meeting: &Meeting, gold: &BTreeSet<usize>) {
+        self.questions += 1.0;
         for (at, depth) in DEPTHS.iter().enumerate() {
             let mut found = BTreeSet::new();
             for hit in hits.iter().take(*depth) {
@@ -90,14 +98,12 @@ async fn score(room: &Room, of: &str, meeting: &Meeting, scores: &mut Scores) {
             let both = found.intersection(gold).count();
             #[expect(clippy::cast_precision_loss, reason = "counts of turns")]
             let recall = both as f64 / gold.len() as f64;
-            scores.recall[at] += recall;
-            scores.any[at] += f64::from(u8::from(both > 0));
+            self.recall[at] += recall;
+            self.any[at] += f64::from(u8::from(both > 0));
         }
     }
-}
 
-impl Scores {
-    fn means(&self) -> ([f64; 3], [f64; 3]) {
+    pub(crate) fn means(&self) -> ([f64; 3], [f64; 3]) {
         (
             self.recall.map(|sum| sum / self.questions),
             self.any.map(|sum| sum / self.questions),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::report::{CheckError, CheckReport};
 
 pub use gguf::check_header as check_gguf_header;
-pub(crate) use safetensors::{CheckedDir, check_dir};
+pub(crate) use safetensors::{Described, check_dir};
 
 /// Checks a folder of Safetensors, or a GGUF file, strictly.
 ///

@@ -1,8 +1,9 @@
-//! A checked Safetensors folder, written as one BF16 GGUF file.
+//! A checked Safetensors folder, written as one GGUF file: BF16, or F32 for a sentence model.
 //!
 //! The file's name holds the digest of the sources and the converter's version, so a file that is there is the
 //! one that would be made. A small record beside it holds its digest.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,14 +14,15 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::bf16::widen;
-use super::check::{CheckedDir, check_dir};
+use super::check::{Described, check_dir};
 use super::config::ModelConfig;
-use super::expected::{Expected, Transfer, expected_tensors};
+use super::expected::{Expected, Transfer};
 use super::gguf::{HeaderWriter, TensorKind, TensorPlan, Value};
 use super::report::{CheckError, Finding};
 use super::rope_rows::permute_head;
 use super::safetensors_dir::StoredTensor;
-use super::tokenizer::{Normalizer, Tokenizer};
+use super::sentence::{GGUF_ARCHITECTURE, POOLING_FILE};
+use super::tokenizer::Normalizer;
 use crate::pins::{DigestedFile, FileDigest, Stamp};
 
 /// The version of what this module writes. It is part of a converted file's name, and belongs into the identity
@@ -29,6 +31,8 @@ pub const CONVERTER_VERSION: &str = "1";
 
 /// GGUF's code for files whose matrices are BF16.
 const FILE_TYPE_BF16: u32 = 32;
+/// GGUF's code for files whose numbers are F32.
+const FILE_TYPE_F32: u32 = 0;
 const CHUNK: usize = 1 << 20;
 const ALIGNMENT: u64 = super::gguf::DEFAULT_ALIGNMENT;
 
@@ -104,14 +108,10 @@ pub fn convert(
     let (path, source) = converted_path(sources, out);
     let checked = check_dir(dir, cancel)?;
     let findings = checked.report.findings.clone();
-    let (Some(config), Some(tokenizer), true) = (
-        checked.config.clone(),
-        checked.tokenizer.as_ref(),
-        findings.is_empty(),
-    ) else {
+    let (Some(described), true) = (checked.described, findings.is_empty()) else {
         return Err(ConvertError::Refused { findings });
     };
-    let normalizer = tokenizer.normalizer;
+    let normalizer = described.normalizer();
     if let Some(sha256) = kept(&path) {
         return Ok(ConvertedModel {
             path,
@@ -122,7 +122,7 @@ pub fn convert(
         });
     }
     std::fs::create_dir_all(out).map_err(in_file(out))?;
-    let sha256 = write_file(&config, checked, source, &path, cancel)?;
+    let sha256 = write_file(described, &checked.tensors, source, &path, cancel)?;
     Ok(ConvertedModel {
         path,
         sha256,
@@ -140,7 +140,9 @@ pub fn converted(sources: &[DigestedFile], out: &Path) -> Option<(FileDigest, Fi
 
 fn converted_path(sources: &[DigestedFile], out: &Path) -> (PathBuf, FileDigest) {
     let source = source_digest(sources);
-    let name = format!("bf16-{}-{CONVERTER_VERSION}.gguf", &source.to_hex()[..16]);
+    let sentence = sources.iter().any(|file| file.name == POOLING_FILE);
+    let kind = if sentence { "f32" } else { "bf16" };
+    let name = format!("{kind}-{}-{CONVERTER_VERSION}.gguf", &source.to_hex()[..16]);
     (out.join(name), source)
 }
 
@@ -174,8 +176,8 @@ fn in_file(path: &Path) -> impl Fn(io::Error) -> ConvertError {
 }
 
 fn write_file(
-    config: &ModelConfig,
-    checked: CheckedDir,
+    described: Described,
+    tensors: &BTreeMap<String, StoredTensor>,
     source: FileDigest,
     path: &Path,
     cancel: &CancellationToken,
@@ -186,8 +188,8 @@ fn write_file(
         .prefix(".converting-")
         .tempfile_in(out)
         .map_err(&failed)?;
-    let plan: Vec<Expected> = expected_tensors(config).collect();
-    let header = header(config, checked.tokenizer, source, &plan);
+    let plan = described.tensors();
+    let header = header(described, source, &plan);
     let mut sink = Sink {
         file: BufWriter::with_capacity(CHUNK, temporary.as_file()),
         hasher: Sha256::new(),
@@ -198,7 +200,7 @@ fn write_file(
         if cancel.is_cancelled() {
             return Err(ConvertError::Cancelled);
         }
-        let Some(tensor) = checked.tensors.get(&expected.source) else {
+        let Some(tensor) = tensors.get(&expected.source) else {
             let name = expected.source.clone();
             let findings = vec![Finding::MissingTensor { name }];
             return Err(ConvertError::Refused { findings });
@@ -221,25 +223,35 @@ fn write_note(path: &Path, sha256: FileDigest) -> io::Result<()> {
     crate::pins::write_atomically(&note_path(path), &text)
 }
 
-fn header(
-    config: &ModelConfig,
-    tokenizer: Option<Tokenizer>,
-    source: FileDigest,
-    plan: &[Expected],
-) -> Vec<u8> {
+fn header(described: Described, source: FileDigest, plan: &[Expected]) -> Vec<u8> {
+    let (architecture, file_type, parts) = match described {
+        Described::Language(config, tokenizer) => {
+            let mut parts = language_entries(&config);
+            parts.extend(tokenizer.into_entries());
+            (config.family.architecture(), FILE_TYPE_BF16, parts)
+        }
+        Described::Sentence(config, tokenizer) => {
+            let mut parts = config.entries();
+            parts.extend(tokenizer.into_entries());
+            (GGUF_ARCHITECTURE, FILE_TYPE_F32, parts)
+        }
+    };
     let mut writer = HeaderWriter::default();
+    let text = |text: &str| Value::String(text.to_owned());
+    writer.entry("general.architecture", &text(architecture));
+    writer.entry("general.type", &text("model"));
+    writer.entry("general.file_type", &Value::U32(file_type));
+    writer.entry("factum.converter", &text(CONVERTER_VERSION));
+    writer.entry("factum.source", &text(&source.to_hex()));
+    for (key, value) in parts {
+        writer.entry(&key, &value);
+    }
+    let tensors: Vec<TensorPlan> = plan.iter().map(planned).collect();
+    writer.finish(&tensors)
+}
+
+fn language_entries(config: &ModelConfig) -> Vec<(String, Value)> {
     let architecture = config.family.architecture();
-    writer.entry(
-        "general.architecture",
-        &Value::String(architecture.to_owned()),
-    );
-    writer.entry("general.type", &Value::String("model".to_owned()));
-    writer.entry("general.file_type", &Value::U32(FILE_TYPE_BF16));
-    writer.entry(
-        "factum.converter",
-        &Value::String(CONVERTER_VERSION.to_owned()),
-    );
-    writer.entry("factum.source", &Value::String(source.to_hex()));
     // The configuration holds every one of these far below 2^32.
     let number = |value: u64| Value::U32(u32::try_from(value).unwrap_or(u32::MAX));
     #[expect(
@@ -264,14 +276,8 @@ fn header(
             float(config.norm_epsilon),
         ),
     ];
-    for (field, value) in fields {
-        writer.entry(&format!("{architecture}.{field}"), &value);
-    }
-    for (key, value) in tokenizer.into_iter().flat_map(Tokenizer::into_entries) {
-        writer.entry(&key, &value);
-    }
-    let tensors: Vec<TensorPlan> = plan.iter().map(planned).collect();
-    writer.finish(&tensors)
+    let named = |(field, value)| (format!("{architecture}.{field}"), value);
+    fields.into_iter().map(named).collect()
 }
 
 fn planned(expected: &Expected) -> TensorPlan {
@@ -279,7 +285,7 @@ fn planned(expected: &Expected) -> TensorPlan {
         name: expected.target.clone(),
         dimensions: expected.dimensions(),
         kind: match expected.transfer {
-            Transfer::Widened => TensorKind::F32,
+            Transfer::Widened | Transfer::Floats => TensorKind::F32,
             Transfer::Copied | Transfer::Rows { .. } => TensorKind::BF16,
         },
     }
@@ -297,7 +303,7 @@ fn transfer(
     // A head at a time where rows move, else as much as is convenient; a head is a few hundred rows.
     let step = match expected.transfer {
         Transfer::Rows { heads } => tensor.length / heads.max(1),
-        Transfer::Copied | Transfer::Widened => CHUNK as u64,
+        Transfer::Copied | Transfer::Widened | Transfer::Floats => CHUNK as u64,
     };
     let row_bytes = usize::try_from(tensor.length / rows).unwrap_or(0);
     let mut rest = tensor.length;
@@ -313,7 +319,7 @@ fn transfer(
         }
         rest -= wanted;
         let chunk = match expected.transfer {
-            Transfer::Copied => chunk,
+            Transfer::Copied | Transfer::Floats => chunk,
             Transfer::Widened => widen(&chunk),
             Transfer::Rows { .. } => permute_head(&chunk, row_bytes),
         };

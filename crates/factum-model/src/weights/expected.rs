@@ -1,5 +1,7 @@
 //! The tensors that a model of a configuration has: names in Safetensors and GGUF, and shapes.
 
+use safetensors::Dtype;
+
 use super::config::{Family, ModelConfig};
 
 /// How a tensor goes from Safetensors to GGUF.
@@ -14,6 +16,18 @@ pub(crate) enum Transfer {
     },
     /// A vector, widened from BF16 to F32.
     Widened,
+    /// Numbers that are F32 already, copied.
+    Floats,
+}
+
+impl Transfer {
+    /// The type that the numbers have in Safetensors.
+    pub(crate) const fn source_type(self) -> Dtype {
+        match self {
+            Self::Floats => Dtype::F32,
+            Self::Copied | Self::Rows { .. } | Self::Widened => Dtype::BF16,
+        }
+    }
 }
 
 /// A tensor that a model has.
@@ -30,7 +44,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    fn new(source: &str, target: &str, shape: &[u64], transfer: Transfer) -> Self {
+    pub(super) fn new(source: &str, target: &str, shape: &[u64], transfer: Transfer) -> Self {
         Self {
             source: source.to_owned(),
             target: target.to_owned(),

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::chat_template::TEMPLATE_FILE;
 use super::config::CONFIG_FILE;
 use super::report::{CheckError, Finding};
+use super::sentence::{LENGTH_FILE, MODULES_FILE, POOLING_FILE};
 use super::tokenizer::{TOKENIZER_CONFIG_FILE, TOKENIZER_FILE};
 
 /// The name of the only file of a model in one part.
@@ -84,6 +85,9 @@ pub fn source_files(dir: &Path) -> Result<Vec<String>, Finding> {
         TOKENIZER_CONFIG_FILE,
         TEMPLATE_FILE,
         INDEX,
+        MODULES_FILE,
+        POOLING_FILE,
+        LENGTH_FILE,
     ];
     let there = others.into_iter().filter(|name| dir.join(name).is_file());
     names.extend(there.map(str::to_owned));

@@ -21,7 +21,7 @@ use super::safetensors_dir::read_bounded;
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 /// The file with the special tokens' roles and, often, the chat template.
 pub(crate) const TOKENIZER_CONFIG_FILE: &str = "tokenizer_config.json";
-const MAX_TOKENIZER_BYTES: u64 = 128 << 20;
+pub(super) const MAX_TOKENIZER_BYTES: u64 = 128 << 20;
 
 /// What has to be done to a text before llama.cpp tokenizes it, since llama.cpp does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub enum Normalizer {
     None,
     /// Unicode's canonical composition. Qwen2's tokenizer has it.
     Nfc,
+    /// Canonical decomposition without marks that take no place of their own, and without control characters: what
+    /// BERT's tokenizer does where it takes accents away. llama.cpp's own way leaves only the first letter of a
+    /// Korean syllable, and takes the vowels of Hindi away too.
+    Unaccented,
 }
 
 /// Where a converted file says what its tokenizer's normalizer is.
@@ -41,14 +45,16 @@ impl Normalizer {
     pub fn stated(header: &Header) -> Self {
         match header.text(NORMALIZER_KEY) {
             Some("nfc") => Self::Nfc,
+            Some("unaccented") => Self::Unaccented,
             _ => Self::None,
         }
     }
 
-    fn word(self) -> &'static str {
+    pub(super) const fn word(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Nfc => "nfc",
+            Self::Unaccented => "unaccented",
         }
     }
 }
@@ -136,9 +142,9 @@ struct RawTokenizer {
 
 #[derive(Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the file's form, not ours")]
-struct AddedToken {
-    id: u64,
-    content: String,
+pub(super) struct AddedToken {
+    pub(super) id: u64,
+    pub(super) content: String,
     #[serde(default)]
     single_word: bool,
     #[serde(default)]
@@ -146,7 +152,7 @@ struct AddedToken {
     #[serde(default)]
     rstrip: bool,
     #[serde(default)]
-    special: bool,
+    pub(super) special: bool,
 }
 
 #[derive(Deserialize)]
@@ -200,11 +206,11 @@ struct RawConfig {
 }
 
 /// GGUF's types of tokens.
-mod token_type {
-    pub(super) const NORMAL: i32 = 1;
-    pub(super) const CONTROL: i32 = 3;
-    pub(super) const USER_DEFINED: i32 = 4;
-    pub(super) const UNUSED: i32 = 5;
+pub(super) mod token_type {
+    pub(crate) const NORMAL: i32 = 1;
+    pub(crate) const CONTROL: i32 = 3;
+    pub(crate) const USER_DEFINED: i32 = 4;
+    pub(crate) const UNUSED: i32 = 5;
 }
 
 /// Tokens that end a turn.
@@ -313,21 +319,25 @@ fn text(text: &str) -> Value {
     Value::String(text.to_owned())
 }
 
-fn read_file(dir: &Path, file: &'static str, most: u64) -> Result<Vec<u8>, TokenizerError> {
+pub(super) fn read_file(
+    dir: &Path,
+    file: &'static str,
+    most: u64,
+) -> Result<Vec<u8>, TokenizerError> {
     read_bounded(&dir.join(file), most).map_err(|error| bad_file(file, &error))
 }
 
-fn bad_file(file: &'static str, error: &impl ToString) -> TokenizerError {
+pub(super) fn bad_file(file: &'static str, error: &impl ToString) -> TokenizerError {
     let message = error.to_string();
     TokenizerError::File { file, message }
 }
 
-fn unsupported(part: &'static str, found: impl Into<String>) -> TokenizerError {
+pub(super) fn unsupported(part: &'static str, found: impl Into<String>) -> TokenizerError {
     let found = found.into();
     TokenizerError::Unsupported { part, found }
 }
 
-fn cut(value: &Json) -> String {
+pub(super) fn cut(value: &Json) -> String {
     value.to_string().chars().take(400).collect()
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn convert_dir(dir: &Path) -> Result<ConvertedModel, ConvertError> {
     convert(dir, &sources(dir), &out, &CancellationToken::new())
 }
 
-fn header(path: &Path) -> Header {
+pub(crate) fn header(path: &Path) -> Header {
     read_header(BufReader::new(File::open(path).unwrap())).unwrap()
 }
 

@@ -5,8 +5,11 @@
 mod canned;
 mod check_gguf;
 mod check_safetensors;
+mod check_sentence;
 mod collect;
 mod convert;
+#[cfg(feature = "local")]
+mod converted_sentence;
 #[cfg(feature = "local")]
 mod converted_tokenizer;
 #[cfg(feature = "hub")]
@@ -27,4 +30,7 @@ mod pull_wheel;
 mod reference;
 mod registry;
 mod replay;
+#[cfg(feature = "local")]
+mod sentence_reference;
 mod tiny_model;
+mod tiny_sentence;

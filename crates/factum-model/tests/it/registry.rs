@@ -14,7 +14,14 @@ fn the_models_of_the_build_are_known_and_absent_from_a_new_folder() {
     let registry = Registry::load(&folder.path().join("new")).unwrap();
     let listed = registry.list();
     let names: Vec<&str> = listed.iter().map(|model| model.name.as_str()).collect();
-    assert_eq!(names, ["qwen2.5-1.5b-instruct", "smollm2-135m-instruct"]);
+    assert_eq!(
+        names,
+        [
+            "all-minilm-l6-v2",
+            "qwen2.5-1.5b-instruct",
+            "smollm2-135m-instruct"
+        ]
+    );
     assert!(listed.iter().all(|model| model.state == State::Absent));
     let cancel = CancellationToken::new();
     let absent = registry.resolve("smollm2-135m-instruct", &cancel);

@@ -43,16 +43,20 @@ pub(crate) struct TinyModel {
 }
 
 /// Numbers that look random and are always the same.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn bf16(&mut self, around: f32, spread: f32) -> [u8; 2] {
+        let bits = self.number(around, spread).to_bits();
+        ((bits >> 16) as u16).to_le_bytes()
+    }
+
+    pub(crate) fn number(&mut self, around: f32, spread: f32) -> f32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         let unit = f32::from((self.0 >> 48) as u16) / 65536.0 - 0.5;
-        let bits = (around + unit * spread).to_bits();
-        ((bits >> 16) as u16).to_le_bytes()
+        around + unit * spread
     }
 }
 
@@ -140,11 +144,11 @@ impl TinyModel {
     }
 }
 
-fn write_json(dir: &Path, name: &str, value: &Value) {
+pub(crate) fn write_json(dir: &Path, name: &str, value: &Value) {
     std::fs::write(dir.join(name), serde_json::to_vec(value).unwrap()).unwrap();
 }
 
-fn write_part(dir: &Path, file: &str, tensors: &BTreeMap<String, Tensor>) {
+pub(crate) fn write_part(dir: &Path, file: &str, tensors: &BTreeMap<String, Tensor>) {
     let views: HashMap<String, TensorView<'_>> = tensors
         .iter()
         .map(|(name, tensor)| {

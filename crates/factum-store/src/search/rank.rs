@@ -81,13 +81,18 @@ impl Ranking {
         Some(())
     }
 
-    /// The best passages, best first; of equal ones the earlier.
-    pub(super) fn best(self, limit: usize) -> Vec<(u64, f32)> {
+    /// The best passages, best first; of equal ones that of the earlier document. Their own numbers would not do: a text
+    /// that a hidden document had first has lower ones.
+    pub(super) fn best(self, visible: &Visible, limit: usize) -> Vec<(u64, f32)> {
         let mut found: Vec<(u64, f32)> = (0u64..)
             .zip(self.scores)
             .filter(|(_, score)| *score > 0.0)
             .collect();
-        let order = |a: &(u64, f32), b: &(u64, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        let place = |passage: u64| visible.locate(passage);
+        let order = |a: &(u64, f32), b: &(u64, f32)| {
+            let by_score = b.1.total_cmp(&a.1);
+            by_score.then_with(|| place(a.0).cmp(&place(b.0)))
+        };
         if found.len() > limit && limit > 0 {
             found.select_nth_unstable_by(limit - 1, order);
         }

@@ -6,7 +6,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::damaged_index;
+use factum_base::TextDigest;
+
+use super::{FindableText, damaged_index};
 use crate::access::CaseAccess;
 use crate::cases::CaseRow;
 use crate::error::StoreError;
@@ -35,6 +37,7 @@ struct Range {
     passages: u64,
     terms: u64,
     doc_no: i64,
+    text_sha256: TextDigest,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +106,16 @@ impl Visible {
             .map(|range| (range.first, range.first + range.passages))
     }
 
+    /// The texts with their first passages and how many they have, in order.
+    pub(super) fn texts(&self) -> impl Iterator<Item = FindableText> + '_ {
+        self.ranges.iter().map(|range| FindableText {
+            text_sha256: range.text_sha256,
+            doc_no: range.doc_no,
+            first: range.first,
+            passages: range.passages,
+        })
+    }
+
     /// The document of a passage, and its place among that document's passages.
     pub(super) fn locate(&self, passage: u64) -> Option<(i64, usize)> {
         let after = self.ranges.partition_point(|range| range.first <= passage);
@@ -132,7 +145,7 @@ impl Tx {
         let may_keep = !self.writes;
         // A granted document is not frozen, so its row's own version is the one that counts.
         let rows = sqlx::query(
-            "SELECT t.first_passage, t.passages, t.terms, d.doc_no FROM documents d \
+            "SELECT t.first_passage, t.passages, t.terms, d.doc_no, d.text_sha256 FROM documents d \
              LEFT JOIN doc_access a ON a.doc_no = d.doc_no AND a.principal = $2 \
              LEFT JOIN search_texts t ON t.case_no = d.case_no AND t.text_sha256 = d.text_sha256 \
              WHERE d.case_no = $1 AND d.active = 1 AND COALESCE(a.granted, $3) = 1",
@@ -152,6 +165,7 @@ impl Tx {
                 passages: row.unsigned(1)?,
                 terms: row.unsigned(2)?,
                 doc_no: row.int(3)?,
+                text_sha256: row.digest(4)?,
             });
         }
         let visible = Arc::new(Visible::of(ranges));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use factum_ask::budget::Limits;
-use factum_ask::run::{Answerer, Asking};
+use factum_ask::run::{Answerer, Asking, Embeddings};
 use factum_ask::{ActionModel, Answer, AskError, Beginning, Conversation};
 use factum_base::{CaseId, DocumentId};
 use factum_engine::transformation::Generator;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{Context, case_id};
 use crate::failure::{BadInput, Usage};
 use crate::live_answer::LiveAnswer;
-use crate::models::{Named, Shelf};
+use crate::models::{Named, NamedEmbedder, Shelf};
 use crate::output::warn;
 use crate::text::clean;
 use crate::{answer_text, failure, moment};
@@ -40,7 +40,18 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "DOC")]
     doc: Vec<String>,
     #[command(flatten)]
+    finding: FindingArgs,
+    #[command(flatten)]
     cost: CostArgs,
+}
+
+/// How passages are found.
+#[derive(Args)]
+pub(crate) struct FindingArgs {
+    /// Find passages by their meaning too, with a sentence model in this process: local or local:MODEL. The first
+    /// question to a case file reads all of it; what was made of it is kept
+    #[arg(long, value_name = "EMBEDDER")]
+    embeddings: Option<String>,
 }
 
 /// What a question may cost.
@@ -79,6 +90,8 @@ pub(crate) enum ConversationCommand {
         #[arg(long, default_value = "extractive")]
         generator: String,
         #[command(flatten)]
+        finding: FindingArgs,
+        #[command(flatten)]
         cost: CostArgs,
     },
     /// Delete a conversation with all that was said in it
@@ -93,19 +106,33 @@ impl AskArgs {
     /// Whether a local model may run in this process.
     #[cfg(all(feature = "local", unix))]
     pub(crate) fn computes(&self) -> bool {
-        self.generator.starts_with("local")
+        self.generator.starts_with("local") || self.finding.embeddings.is_some()
+    }
+}
+
+impl ConversationCommand {
+    /// Whether a local model may run in this process.
+    #[cfg(all(feature = "local", unix))]
+    pub(crate) fn computes(&self) -> bool {
+        match self {
+            Self::Resume {
+                generator, finding, ..
+            } => generator.starts_with("local") || finding.embeddings.is_some(),
+            Self::List | Self::Show { .. } | Self::Delete { .. } => false,
+        }
     }
 }
 
 /// Who answers, at what cost, and how it is stopped.
 struct Desk {
     answerer: Answerer,
+    embeddings: Option<NamedEmbedder>,
     limits: Limits,
     control: Control,
 }
 
 impl Desk {
-    async fn new(generator: &str, cost: &CostArgs) -> Result<Self> {
+    async fn new(generator: &str, finding: &FindingArgs, cost: &CostArgs) -> Result<Self> {
         let named = Named::parse(generator)?;
         let mut limits = Limits {
             requests: cost.max_requests,
@@ -117,7 +144,15 @@ impl Desk {
             limits.input_tokens = 7_000;
             limits.new_tokens = 512;
         }
-        let answerer = tokio::task::spawn_blocking(move || answerer(&named)).await??;
+        let embedder = finding.embeddings.clone();
+        let loaded = move || -> Result<_, BadInput> {
+            let embeddings = match embedder {
+                Some(name) => Some(Shelf::open()?.load_embedder(&name)?),
+                None => None,
+            };
+            Ok((answerer(&named)?, embeddings))
+        };
+        let (answerer, embeddings) = tokio::task::spawn_blocking(loaded).await??;
         let control = Control::default();
         let cancel = control.cancel.clone();
         tokio::spawn(async move {
@@ -127,6 +162,7 @@ impl Desk {
         });
         Ok(Self {
             answerer,
+            embeddings,
             limits,
             control,
         })
@@ -134,11 +170,18 @@ impl Desk {
 
     async fn ask(&self, conversation: &mut Conversation, question: Option<&str>) -> Result<Answer> {
         let live = LiveAnswer::new();
+        let watch = |done: u64, all: u64| live.preparing(done, all);
+        let embeddings = self.embeddings.as_ref().map(|by| Embeddings {
+            name: &by.name,
+            embedder: &*by.embedder,
+            watch: &watch,
+        });
         let asking = Asking {
             answerer: &self.answerer,
             limits: self.limits,
             control: &self.control,
             sink: &live,
+            embeddings,
         };
         let answer = match question {
             Some(question) => conversation.ask(question, &asking).await,
@@ -198,7 +241,7 @@ pub(super) async fn ask(args: AskArgs, context: &Context<'_>) -> Result<u8> {
     // Fail on a case file that can't be seen before a model is loaded.
     workspace.check_may_see(principal, &cases).await?;
     known_documents(context, &cases, &documents).await?;
-    let desk = Desk::new(&args.generator, &args.cost).await?;
+    let desk = Desk::new(&args.generator, &args.finding, &args.cost).await?;
     let question = args.question.as_deref().map(str::trim);
     if question == Some("") {
         return Err(flat(AskError::Empty));
@@ -310,6 +353,7 @@ pub(super) async fn conversation(
             id,
             question,
             generator,
+            finding,
             cost,
         } => {
             let mut conversation = Conversation::open(workspace, principal, &id)
@@ -318,7 +362,7 @@ pub(super) async fn conversation(
             workspace
                 .check_may_see(principal, conversation.cases())
                 .await?;
-            let desk = Desk::new(&generator, &cost).await?;
+            let desk = Desk::new(&generator, &finding, &cost).await?;
             return resume(&mut conversation, question.as_deref(), &desk, context).await;
         }
     }

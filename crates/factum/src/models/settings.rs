@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use factum_model::local_identity::LocalOptions;
+use factum_model::local_identity::{EmbedderOptions, LocalOptions};
 use factum_model::openai::{
     ApiKey, CheckReport, ConstraintMode, LimitField, OpenAiOptions, TokenCounting,
 };
@@ -107,6 +107,13 @@ impl Settings {
         options.threads = self.local.threads;
         options.context_tokens = self.local.context_tokens;
         options.sequences = self.local.sequences;
+        options.gpu_layers = self.local.gpu_layers;
+        options
+    }
+
+    /// Options of a sentence model with these settings.
+    pub(crate) fn embedder(&self, mut options: EmbedderOptions) -> EmbedderOptions {
+        options.threads = self.local.threads;
         options.gpu_layers = self.local.gpu_layers;
         options
     }

@@ -45,6 +45,38 @@ fn a_question_is_answered_with_quotes_and_recorded() {
 }
 
 #[test]
+fn an_embedder_that_is_not_there_is_refused_with_the_way_to_it_and_no_question_is_kept() {
+    let workspace = Workspace::with(&LETTERS);
+    let asked = |embedder: &str| {
+        let line = [
+            "ask",
+            CASE,
+            "When did the hose burst?",
+            "--embeddings",
+            embedder,
+        ];
+        let mut command = Command::new(FACTUM);
+        command
+            .args(line)
+            .env("FACTUM_MODELS", workspace.at("models"));
+        workspace.finish_within(10, command)
+    };
+    asked("magic").fails(3, "--embeddings");
+    asked("openai:http://127.0.0.1:1/v1,m").fails(3, "--embeddings");
+    let way = if cfg!(feature = "local") {
+        "factum model pull all-minilm-l6-v2"
+    } else {
+        "--features local"
+    };
+    asked("local").fails(3, way);
+    let list = workspace.factum("conversation list --json").ok().json();
+    assert_eq!(list["conversations"].as_array().unwrap().len(), 0);
+    // Off unless it is asked for.
+    let answer = ask(&workspace, "When did the hose burst?").ok().json();
+    assert!(answer.get("embeddings").is_none());
+}
+
+#[test]
 fn where_nothing_is_found_nothing_is_invented_and_the_exit_code_is_0() {
     let workspace = Workspace::with(&LETTERS);
     let answer = ask(&workspace, "Which elephants were insured?").ok().json();

@@ -428,7 +428,7 @@ fn a_newer_schema_is_left_alone() {
         before == std::fs::read(workspace.database()).unwrap(),
         "the file was changed"
     );
-    python(set, &workspace.database(), &["3"]);
+    python(set, &workspace.database(), &["4"]);
     workspace.show();
 }
 
@@ -440,7 +440,8 @@ fn an_older_schema_is_brought_up_to_date() {
                  db = sqlite3.connect(sys.argv[1])\n\
                  db.execute('DROP VIEW result_citations')\n\
                  db.execute('DROP TABLE generations')\n\
-                 for table in ['search_texts', 'search_segments', 'search_blocks', 'conversations', 'conversation_cases', 'conversation_messages']:\n\
+                 for table in ['search_texts', 'search_segments', 'search_blocks', 'conversations', 'conversation_cases', 'conversation_messages',\n\
+                 \x20       'passage_vectors', 'embedders']:\n\
                  \x20   db.execute('DROP TABLE ' + table)\n\
                  db.execute(\"UPDATE meta SET value = '1' WHERE name = 'schema'\")\n\
                  db.commit()";

@@ -152,3 +152,38 @@ fn local_model_goes_through_the_experiment_with_the_counts_that_any_model_gives(
         run(&workspace, &format!("verify {profile}")).ok();
     }
 }
+
+#[test]
+fn local_model_of_sentences_finds_by_meaning_makes_vectors_once_and_is_named_in_the_answer() {
+    let Ok(model) = std::env::var("FACTUM_TEST_EMBEDDER") else {
+        eprintln!("skipped: FACTUM_TEST_EMBEDDER names no sentence model");
+        return;
+    };
+    let workspace = Workspace::with(&LETTERS);
+    let embedder = format!("local:{model}");
+    let ask = |question: &str| {
+        let mut command = Command::new(FACTUM);
+        command.args(["ask", "wd", question, "--json", "--embeddings", &embedder]);
+        command.env("FACTUM_MODELS", workspace.at("models"));
+        workspace.finish_within(10, command).ok().json()
+    };
+    // No word of it stands in the letters.
+    let answer = ask("A tube cracked: what day?");
+    let nearest = answer["retrieved"][0].as_str().unwrap();
+    assert!(nearest.starts_with("a.txt@1:0:"), "{answer:#}");
+    let by = &answer["embeddings"];
+    assert_eq!(by["name"], embedder.as_str());
+    assert_eq!(by["made"], LETTERS.len());
+    let again = ask("When did the hose burst?");
+    assert_eq!(again["status"], "grounded");
+    assert_eq!(again["embeddings"]["made"], 0);
+    assert_eq!(
+        again["embeddings"]["identity_sha256"],
+        by["identity_sha256"]
+    );
+    let resume =
+        format!("conversation resume conversation-000002 When? --json --embeddings {embedder}");
+    let resumed = run(&workspace, &resume).ok().json();
+    assert_eq!(resumed["embeddings"]["name"], embedder.as_str());
+    run(&workspace, "verify wd").ok();
+}

@@ -8,12 +8,13 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use crate::weights::config::{Family, ModelConfig};
-use crate::weights::expected::{GGUF_HEAD, expected_tensors};
+use crate::weights::expected::{Expected, GGUF_HEAD, expected_tensors};
 use crate::weights::gguf::{DEFAULT_ALIGNMENT, GgufError};
 use crate::weights::gguf::{Header, TensorInfo, TensorKind, read_header};
 use crate::weights::report::{
     CheckError, CheckReport, Finding, TemplateDigest, TokenizerDigest, header_finding,
 };
+use crate::weights::sentence::{GGUF_ARCHITECTURE, SentenceConfig};
 
 const TEMPLATE: &str = "tokenizer.chat_template";
 const TOKENS: &str = "tokenizer.ggml.tokens";
@@ -67,6 +68,18 @@ pub fn check_header(header: &Header, name: &str, length: u64) -> CheckReport {
         facts.parameters = facts.parameters.saturating_add(numbers);
     }
     facts.kinds = kinds.into_iter().collect();
+    if is_sentence(header) {
+        facts.tied = false;
+        facts.architecture = Some(GGUF_ARCHITECTURE.to_owned());
+        match SentenceConfig::of_header(header, facts.vocabulary) {
+            Ok(config) => {
+                facts.context_length = config.max_tokens;
+                hold_sentence_tensors(header, &config, &mut report.findings);
+            }
+            Err(finding) => report.findings.push(finding),
+        }
+        return report;
+    }
     match read_config(header, facts.tied, facts.vocabulary) {
         Ok(config) => {
             facts.architecture = Some(config.family.architecture().to_owned());
@@ -76,6 +89,11 @@ pub fn check_header(header: &Header, name: &str, length: u64) -> CheckReport {
         Err(finding) => report.findings.push(finding),
     }
     report
+}
+
+/// A sentence model has no chat template, and other tensors.
+fn is_sentence(header: &Header) -> bool {
+    header.text("general.architecture") == Some(GGUF_ARCHITECTURE)
 }
 
 fn hold_length(header: &Header, name: &str, length: u64, findings: &mut Vec<Finding>) {
@@ -123,8 +141,20 @@ fn hold_tokenizer(header: &Header, report: &mut CheckReport) {
             findings.push(missing("tokenizer.ggml.pre"));
         }
     }
+    if is_sentence(header) {
+        hold_sentence_tokenizer(header, findings);
+    }
     let size = report.facts.vocabulary;
-    for role in ["bos", "eos", "eot", "unknown", "padding"] {
+    for role in [
+        "bos",
+        "eos",
+        "eot",
+        "unknown",
+        "padding",
+        "seperator",
+        "cls",
+        "mask",
+    ] {
         let key = format!("tokenizer.ggml.{role}_token_id");
         if let Some(id) = header.number(&key).filter(|&id| id >= size) {
             findings.push(Finding::mismatch(&key, format!("less than {size}"), id));
@@ -134,7 +164,22 @@ fn hold_tokenizer(header: &Header, report: &mut CheckReport) {
     report.facts.tokenizer = tokenizer_digest(header);
     match header.text(TEMPLATE) {
         Some(text) => report.facts.template = Some(TemplateDigest::of(text.as_bytes())),
+        None if is_sentence(header) => {}
         None => findings.push(Finding::MissingTemplate),
+    }
+}
+
+/// llama.cpp ends the process where a token that stands around every text is not there.
+fn hold_sentence_tokenizer(header: &Header, findings: &mut Vec<Finding>) {
+    let model = "tokenizer.ggml.model";
+    if let Some(other) = header.text(model).filter(|model| *model != "bert") {
+        findings.push(Finding::mismatch(model, "bert", other));
+    }
+    for role in ["bos", "seperator", "unknown"] {
+        let key = format!("tokenizer.ggml.{role}_token_id");
+        if header.number(&key).is_none() {
+            findings.push(Finding::mismatch(&key, "a token", "none"));
+        }
     }
 }
 
@@ -216,27 +261,7 @@ fn hold_tensors(header: &Header, config: &ModelConfig, findings: &mut Vec<Findin
         .map(|tensor| (tensor.name.as_str(), tensor))
         .collect();
     for expected in expected_tensors(config) {
-        let Some(tensor) = left.remove(expected.target.as_str()) else {
-            let name = expected.target;
-            findings.push(Finding::MissingTensor { name });
-            continue;
-        };
-        let dimensions = expected.dimensions();
-        if tensor.dimensions != dimensions {
-            findings.push(Finding::WrongShape {
-                name: expected.target.clone(),
-                expected: dimensions,
-                found: tensor.dimensions.clone(),
-            });
-        }
-        // llama.cpp computes with norms and biases in F32 and takes nothing else.
-        if expected.shape.len() == 1 && tensor.kind != TensorKind::F32 {
-            findings.push(Finding::WrongType {
-                name: expected.target,
-                expected: TensorKind::F32.to_string(),
-                found: tensor.kind.to_string(),
-            });
-        }
+        hold_tensor(expected, &mut left, findings);
     }
     let optional: BTreeSet<&str> = match config.family {
         Family::Llama => BTreeSet::from([ROPE_FACTORS]),
@@ -245,5 +270,48 @@ fn hold_tensors(header: &Header, config: &ModelConfig, findings: &mut Vec<Findin
     for name in left.into_keys().filter(|name| !optional.contains(name)) {
         let name = name.to_owned();
         findings.push(Finding::ExtraTensor { name });
+    }
+}
+
+fn hold_sentence_tensors(header: &Header, config: &SentenceConfig, findings: &mut Vec<Finding>) {
+    let mut left: BTreeMap<&str, &TensorInfo> = header
+        .tensors
+        .iter()
+        .map(|tensor| (tensor.name.as_str(), tensor))
+        .collect();
+    for expected in config.tensors() {
+        hold_tensor(expected, &mut left, findings);
+    }
+    for name in left.into_keys() {
+        let name = name.to_owned();
+        findings.push(Finding::ExtraTensor { name });
+    }
+}
+
+fn hold_tensor(
+    expected: Expected,
+    left: &mut BTreeMap<&str, &TensorInfo>,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(tensor) = left.remove(expected.target.as_str()) else {
+        let name = expected.target;
+        findings.push(Finding::MissingTensor { name });
+        return;
+    };
+    let dimensions = expected.dimensions();
+    if tensor.dimensions != dimensions {
+        findings.push(Finding::WrongShape {
+            name: expected.target.clone(),
+            expected: dimensions,
+            found: tensor.dimensions.clone(),
+        });
+    }
+    // llama.cpp computes with norms and biases in F32 and takes nothing else.
+    if expected.shape.len() == 1 && tensor.kind != TensorKind::F32 {
+        findings.push(Finding::WrongType {
+            name: expected.target,
+            expected: TensorKind::F32.to_string(),
+            found: tensor.kind.to_string(),
+        });
     }
 }

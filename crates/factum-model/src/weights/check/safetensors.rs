@@ -1,4 +1,4 @@
-//! The strict check of a Safetensors folder.
+//! The strict check of a Safetensors folder: a language model's, or a sentence model's.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -8,10 +8,14 @@ use safetensors::Dtype;
 use tokio_util::sync::CancellationToken;
 
 use crate::weights::config::{CONFIG_FILE, ModelConfig};
-use crate::weights::expected::{EMBEDDING, HEAD, expected_tensors};
+use crate::weights::expected::{EMBEDDING, Expected, HEAD, expected_tensors};
 use crate::weights::report::{CheckError, CheckReport, Finding};
 use crate::weights::safetensors_dir::{Shards, StoredTensor, open_shards, read_bounded};
-use crate::weights::tokenizer::Tokenizer;
+use crate::weights::sentence::{
+    GGUF_ARCHITECTURE, POSITION_IDS, SentenceConfig, is_sentence_model,
+};
+use crate::weights::tokenizer::{Normalizer, Tokenizer};
+use crate::weights::wordpiece::WordPiece;
 
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const CHUNK: usize = 1 << 20;
@@ -21,21 +25,50 @@ const CHUNK: usize = 1 << 20;
 pub(crate) struct CheckedDir {
     /// What was found.
     pub(crate) report: CheckReport,
-    /// The configuration, where it could be read.
-    pub(crate) config: Option<ModelConfig>,
-    /// The tokenizer, where it could be.
-    pub(crate) tokenizer: Option<Tokenizer>,
+    /// What its small files say, where all of them could be read.
+    pub(crate) described: Option<Described>,
     /// The tensors.
     pub(crate) tensors: BTreeMap<String, StoredTensor>,
 }
 
+/// What a model is, by its configuration and tokenizer.
+#[derive(Debug)]
+pub(crate) enum Described {
+    /// It writes text.
+    Language(ModelConfig, Tokenizer),
+    /// It makes vectors of sentences.
+    Sentence(SentenceConfig, WordPiece),
+}
+
+impl Described {
+    /// What has to be done to a text before it is tokenized.
+    pub(crate) const fn normalizer(&self) -> Normalizer {
+        match self {
+            Self::Language(_, tokenizer) => tokenizer.normalizer,
+            Self::Sentence(_, tokenizer) => tokenizer.normalizer(),
+        }
+    }
+
+    /// The tensors that are converted, in the order in which they are written.
+    pub(crate) fn tensors(&self) -> Vec<Expected> {
+        match self {
+            Self::Language(config, _) => expected_tensors(config).collect(),
+            Self::Sentence(config, _) => config.tensors(),
+        }
+    }
+}
+
 /// Checks a folder.
 pub(crate) fn check_dir(dir: &Path, cancel: &CancellationToken) -> Result<CheckedDir, CheckError> {
+    let shards = open_shards(dir)?;
+    if is_sentence_model(dir) {
+        return Ok(check_sentence_dir(dir, shards));
+    }
     let Shards {
         tensors,
         mut findings,
         bytes,
-    } = open_shards(dir)?;
+    } = shards;
     let broken = !findings.is_empty();
     let config = match read_config(dir) {
         Ok(config) => Some(config),
@@ -62,7 +95,14 @@ pub(crate) fn check_dir(dir: &Path, cancel: &CancellationToken) -> Result<Checke
         findings,
         ..CheckReport::default()
     };
-    fill_facts(&mut report, config.as_ref(), &tensors, bytes);
+    fill_facts(&mut report, &tensors, bytes);
+    if let Some(config) = &config {
+        let facts = &mut report.facts;
+        facts.architecture = Some(config.family.architecture().to_owned());
+        facts.vocabulary = config.vocabulary;
+        facts.context_length = config.context_length;
+        facts.tied = config.tied;
+    }
     if let Some(tokenizer) = &tokenizer {
         if tokenizer.template.is_none() {
             report.findings.push(Finding::MissingTemplate);
@@ -71,12 +111,83 @@ pub(crate) fn check_dir(dir: &Path, cancel: &CancellationToken) -> Result<Checke
         report.facts.template = tokenizer.template_digest();
         report.facts.pre_tokenizer = Some(tokenizer.pre.name.to_owned());
     }
+    let described = config.zip(tokenizer);
     Ok(CheckedDir {
         report,
-        config,
-        tokenizer,
+        described: described.map(|(config, tokenizer)| Described::Language(config, tokenizer)),
         tensors,
     })
+}
+
+fn check_sentence_dir(dir: &Path, shards: Shards) -> CheckedDir {
+    let Shards {
+        tensors,
+        mut findings,
+        bytes,
+    } = shards;
+    let broken = !findings.is_empty();
+    let mut report = CheckReport::default();
+    fill_facts(&mut report, &tensors, bytes);
+    report.facts.architecture = Some(GGUF_ARCHITECTURE.to_owned());
+    let mut described = None;
+    match SentenceConfig::read(dir) {
+        Ok(config) => {
+            report.facts.vocabulary = config.vocabulary;
+            report.facts.context_length = config.max_tokens;
+            if !broken || !tensors.is_empty() {
+                hold_sentence_tensors(&config, &tensors, &mut findings);
+            }
+            match WordPiece::read(dir, config.vocabulary) {
+                Ok(tokenizer) => {
+                    report.facts.tokenizer = Some(tokenizer.digest);
+                    described = Some(Described::Sentence(config, tokenizer));
+                }
+                Err(error) => findings.push(Finding::Tokenizer(error)),
+            }
+        }
+        Err(finding) => findings.push(finding),
+    }
+    report.findings = findings;
+    CheckedDir {
+        report,
+        described,
+        tensors,
+    }
+}
+
+fn hold_sentence_tensors(
+    config: &SentenceConfig,
+    tensors: &BTreeMap<String, StoredTensor>,
+    findings: &mut Vec<Finding>,
+) {
+    let mut left: BTreeMap<&str, &StoredTensor> =
+        tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
+    for expected in config.tensors() {
+        hold_tensor(&expected, left.remove(expected.source.as_str()), findings);
+    }
+    // Parts that are there for other uses of the model have to be what they are called.
+    for (name, shape) in config.unused() {
+        if let Some(tensor) = left.remove(name) {
+            let counts = name == POSITION_IDS;
+            let dtype = if counts { Dtype::I64 } else { Dtype::F32 };
+            hold_shape(name, &shape, dtype, tensor, findings);
+        }
+    }
+    for name in left.into_keys() {
+        let name = name.to_owned();
+        findings.push(Finding::ExtraTensor { name });
+    }
+}
+
+fn hold_tensor(expected: &Expected, tensor: Option<&StoredTensor>, findings: &mut Vec<Finding>) {
+    let name = expected.source.clone();
+    match tensor {
+        Some(tensor) => {
+            let dtype = expected.transfer.source_type();
+            hold_shape(&name, &expected.shape, dtype, tensor, findings);
+        }
+        None => findings.push(Finding::MissingTensor { name }),
+    }
 }
 
 fn read_config(dir: &Path) -> Result<ModelConfig, Finding> {
@@ -100,18 +211,13 @@ fn hold_tensors(
     let mut left: BTreeMap<&str, &StoredTensor> =
         tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
     for expected in expected_tensors(config) {
-        match left.remove(expected.source.as_str()) {
-            Some(tensor) => hold_shape(&expected.source, &expected.shape, tensor, findings),
-            None => findings.push(Finding::MissingTensor {
-                name: expected.source,
-            }),
-        }
+        hold_tensor(&expected, left.remove(expected.source.as_str()), findings);
     }
     if config.tied
         && let Some(head) = left.remove(HEAD)
     {
         let shape = vec![config.vocabulary, config.hidden];
-        hold_shape(HEAD, &shape, head, findings);
+        hold_shape(HEAD, &shape, Dtype::BF16, head, findings);
     }
     for name in left.into_keys() {
         let name = name.to_owned();
@@ -119,7 +225,13 @@ fn hold_tensors(
     }
 }
 
-fn hold_shape(name: &str, shape: &[u64], tensor: &StoredTensor, findings: &mut Vec<Finding>) {
+fn hold_shape(
+    name: &str,
+    shape: &[u64],
+    dtype: Dtype,
+    tensor: &StoredTensor,
+    findings: &mut Vec<Finding>,
+) {
     if tensor.shape != shape {
         findings.push(Finding::WrongShape {
             name: name.to_owned(),
@@ -127,10 +239,10 @@ fn hold_shape(name: &str, shape: &[u64], tensor: &StoredTensor, findings: &mut V
             found: tensor.shape.clone(),
         });
     }
-    if tensor.dtype != Dtype::BF16 {
+    if tensor.dtype != dtype {
         findings.push(Finding::WrongType {
             name: name.to_owned(),
-            expected: "BF16".to_owned(),
+            expected: format!("{dtype:?}"),
             found: format!("{:?}", tensor.dtype),
         });
     }
@@ -168,12 +280,7 @@ fn hold_head(
     Ok(())
 }
 
-fn fill_facts(
-    report: &mut CheckReport,
-    config: Option<&ModelConfig>,
-    tensors: &BTreeMap<String, StoredTensor>,
-    bytes: u64,
-) {
+fn fill_facts(report: &mut CheckReport, tensors: &BTreeMap<String, StoredTensor>, bytes: u64) {
     let facts = &mut report.facts;
     facts.bytes = bytes;
     facts.tensors = tensors.len() as u64;
@@ -184,10 +291,4 @@ fn fill_facts(
         facts.parameters = facts.parameters.saturating_add(numbers);
     }
     facts.kinds = kinds.into_iter().collect();
-    if let Some(config) = config {
-        facts.architecture = Some(config.family.architecture().to_owned());
-        facts.vocabulary = config.vocabulary;
-        facts.context_length = config.context_length;
-        facts.tied = config.tied;
-    }
 }
