@@ -99,13 +99,13 @@ pub(super) fn measure(
         .map(|(_, value)| words(value))
         .collect();
     let cited: Vec<Quote> = quotes.iter().map(|quote| Quote::new(quote)).collect();
-    let each = |rule: &dyn Fn(&[Word], &[Quote]) -> Option<String>| {
+    let each = |rule: fn(&[Word], &[Quote]) -> Option<String>| {
         values.iter().find_map(|value| rule(value, &cited))
     };
     let found = missing(&values, &cited)
-        .or_else(|| each(&negation::turned_round))
+        .or_else(|| each(negation::turned_round))
         .or_else(|| ordered(quotes))
-        .or_else(|| each(&relation::apart));
+        .or_else(|| each(relation::apart));
     if let Some(why) = found {
         return Err(why);
     }

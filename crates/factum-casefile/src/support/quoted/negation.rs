@@ -220,15 +220,18 @@ fn before(words: &[Word], place: usize) -> impl Iterator<Item = &str> {
     words
         .iter()
         .rev()
-        .filter(carries)
+        .filter(|word| carries(word))
         .map(|word| word.stem.as_str())
 }
 
 fn behind_all(words: &[Word]) -> impl Iterator<Item = &str> {
-    words.iter().filter(carries).map(|word| word.stem.as_str())
+    words
+        .iter()
+        .filter(|word| carries(word))
+        .map(|word| word.stem.as_str())
 }
 
-fn carries(word: &&Word) -> bool {
+fn carries(word: &Word) -> bool {
     let folded = word.folded.as_str();
     word.has_content() && !LIGHT.contains(&folded) && !DENIALS.contains(&folded)
 }
