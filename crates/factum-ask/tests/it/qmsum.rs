@@ -111,14 +111,9 @@ impl Scores {
     }
 }
 
-#[tokio::test]
-async fn gold_turns_of_meetings_are_found() {
-    let Some(meetings) = meetings() else {
-        eprintln!("skipped: gold_turns_of_meetings_are_found needs ../shared/data/qmsum");
-        return;
-    };
-    let names: Vec<String> = meetings.iter().map(|one| one.name.clone()).collect();
-    let mut cases: Vec<&str> = names.iter().map(String::as_str).collect();
+/// A case file for each meeting, still empty, and one with all of them.
+pub(crate) async fn room_of(meetings: &[Meeting]) -> Room {
+    let mut cases: Vec<&str> = meetings.iter().map(|one| one.name.as_str()).collect();
     cases.push("all");
     let room = Room::new(&cases).await;
     let files: Vec<_> = meetings
@@ -126,6 +121,16 @@ async fn gold_turns_of_meetings_are_found() {
         .map(|one| (one.name.clone(), one.text.clone()))
         .collect();
     room.publish_all("all", &files).await;
+    room
+}
+
+#[tokio::test]
+async fn gold_turns_of_meetings_are_found() {
+    let Some(meetings) = meetings() else {
+        eprintln!("skipped: gold_turns_of_meetings_are_found needs ../shared/data/qmsum");
+        return;
+    };
+    let room = room_of(&meetings).await;
     let (mut apart, mut together) = (Scores::default(), Scores::default());
     for meeting in &meetings {
         room.publish(&meeting.name, &meeting.name, &meeting.text)

@@ -14,7 +14,7 @@ use factum_model::local_identity::EmbedderOptions;
 use factum_model::pins::Registry;
 use factum_model::{Control, Embedder, ModelError, ModelIdentity};
 
-use crate::qmsum::{Meeting, Scores, meetings};
+use crate::qmsum::{Meeting, Scores, meetings, room_of};
 use crate::room::{Room, case};
 
 /// Remembers vectors, since each meeting is searched alone and among the others.
@@ -128,15 +128,7 @@ async fn gold_turns_are_found_by_meaning() {
         );
         return;
     };
-    let names: Vec<String> = meetings.iter().map(|one| one.name.clone()).collect();
-    let mut cases: Vec<&str> = names.iter().map(String::as_str).collect();
-    cases.push("all");
-    let room = Room::new(&cases).await;
-    let files: Vec<_> = meetings
-        .iter()
-        .map(|one| (one.name.clone(), one.text.clone()))
-        .collect();
-    room.publish_all("all", &files).await;
+    let room = room_of(&meetings).await;
     let mut scores: [Scores; 4] = Default::default();
     let [apart, apart_vectors, together, together_vectors] = &mut scores;
     for meeting in &meetings {

@@ -127,17 +127,18 @@ pub(crate) struct Tokenizer {
     pub(crate) digest: TokenizerDigest,
 }
 
+/// The parts that every `tokenizer.json` has.
 #[derive(Deserialize)]
-struct RawTokenizer {
+pub(super) struct RawTokenizer<M> {
     #[serde(default)]
-    added_tokens: Vec<AddedToken>,
+    pub(super) added_tokens: Vec<AddedToken>,
     #[serde(default)]
-    normalizer: Json,
+    pub(super) normalizer: Json,
     #[serde(default)]
-    pre_tokenizer: Json,
+    pub(super) pre_tokenizer: Json,
     #[serde(default)]
-    post_processor: Json,
-    model: RawModel,
+    pub(super) post_processor: Json,
+    pub(super) model: M,
 }
 
 #[derive(Deserialize)]
@@ -220,7 +221,7 @@ impl Tokenizer {
     /// Reads the tokenizer of a folder for an embedding of so many rows.
     pub(crate) fn read(dir: &Path, rows: u64) -> Result<Self, TokenizerError> {
         let bytes = read_file(dir, TOKENIZER_FILE, MAX_TOKENIZER_BYTES)?;
-        let raw: RawTokenizer =
+        let raw: RawTokenizer<RawModel> =
             serde_json::from_slice(&bytes).map_err(|e| bad_file(TOKENIZER_FILE, &e))?;
         let config: RawConfig = if dir.join(TOKENIZER_CONFIG_FILE).exists() {
             let bytes = read_file(dir, TOKENIZER_CONFIG_FILE, MAX_TEXT_BYTES)?;
@@ -232,7 +233,7 @@ impl Tokenizer {
     }
 
     fn build(
-        raw: &RawTokenizer,
+        raw: &RawTokenizer<RawModel>,
         config: RawConfig,
         dir: &Path,
         rows: u64,
@@ -397,7 +398,10 @@ fn merges(model: &RawModel) -> Result<Vec<String>, TokenizerError> {
 }
 
 /// Tokens and their types by id. Rows of the embedding that have no token get names that no text gives.
-fn vocabulary(raw: &RawTokenizer, rows: u64) -> Result<(Vec<String>, Vec<i32>), TokenizerError> {
+fn vocabulary(
+    raw: &RawTokenizer<RawModel>,
+    rows: u64,
+) -> Result<(Vec<String>, Vec<i32>), TokenizerError> {
     let mut by_id: BTreeMap<u64, (&str, i32)> = BTreeMap::new();
     for (token, &id) in &raw.model.vocab {
         let taken = by_id.insert(id, (token, token_type::NORMAL)).is_some();

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use super::gguf::{Array, Value};
 use super::report::TokenizerDigest;
 use super::tokenizer::{
-    AddedToken, MAX_TOKENIZER_BYTES, NORMALIZER_KEY, Normalizer, TOKENIZER_FILE, TokenizerError,
+    MAX_TOKENIZER_BYTES, NORMALIZER_KEY, Normalizer, RawTokenizer, TOKENIZER_FILE, TokenizerError,
     bad_file, cut, read_file, token_type, unsupported,
 };
 
@@ -47,18 +47,7 @@ pub(crate) struct WordPiece {
     pub(crate) digest: TokenizerDigest,
 }
 
-#[derive(Deserialize)]
-struct Raw {
-    #[serde(default)]
-    added_tokens: Vec<AddedToken>,
-    #[serde(default)]
-    normalizer: Json,
-    #[serde(default)]
-    pre_tokenizer: Json,
-    #[serde(default)]
-    post_processor: Json,
-    model: RawModel,
-}
+type Raw = RawTokenizer<RawModel>;
 
 #[derive(Deserialize)]
 struct RawModel {
