@@ -51,6 +51,16 @@ impl Access<'_> {
             .await?)
     }
 
+    /// Whether all of these versions may still be shown, if only as earlier ones.
+    pub(crate) async fn all_visible(&self, sources: &BTreeSet<Source>) -> Result<bool, AskError> {
+        let standing = self.standing(&BTreeSet::new(), sources).await?;
+        let seen = |version: &VersionOf| {
+            standing.current.contains(version) || standing.replaced.contains(version)
+        };
+        let mut versions = sources.iter().map(version_of);
+        Ok(versions.all(|version| version.as_ref().is_some_and(seen)))
+    }
+
     /// What of the needed may be shown now, decided in one state of the store.
     pub(crate) async fn live(&self, needed: &Needed) -> Result<Live, AskError> {
         let standing = self.standing(&needed.refs, &needed.sources).await?;

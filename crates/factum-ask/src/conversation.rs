@@ -26,6 +26,9 @@ pub(crate) struct Kept {
     pub(crate) ledger: Ledger,
     pub(crate) policy: Policy,
     pub(crate) answers: Vec<Answered>,
+    /// What was asked last: a question that was not finished is finished by it.
+    #[serde(default)]
+    asked_of: Option<String>,
     /// The state before the question under way.
     before: Option<Box<Before>>,
     /// What the question under way came to before this step.
@@ -122,6 +125,7 @@ impl Conversation {
             ledger,
             policy: Policy::registered(),
             answers: Vec::new(),
+            asked_of: None,
             before: None,
             so_far: None,
         };
@@ -229,8 +233,25 @@ impl Conversation {
         text.unwrap_or_default()
     }
 
+    /// The name of what answered the last question, or was answering it.
+    pub fn asked_of(&self) -> Option<&str> {
+        let earlier = || self.kept.answers.last().map(|one| one.generator.as_str());
+        self.kept.asked_of.as_deref().or_else(earlier)
+    }
+
+    /// The documents that searches are limited to; none where they are not.
+    pub fn documents(&self) -> Vec<&str> {
+        let filters = self
+            .kept
+            .ledger
+            .capabilities()
+            .map(|(_, state)| &state.filter);
+        let all: std::collections::BTreeSet<&str> = filters.flatten().map(String::as_str).collect();
+        all.into_iter().collect()
+    }
+
     /// Starts a question and writes that down.
-    pub(crate) async fn start(&mut self, text: &str) -> Result<u64, AskError> {
+    pub(crate) async fn start(&mut self, text: &str, asked_of: &str) -> Result<u64, AskError> {
         let before = Before {
             ledger: self.kept.ledger.clone(),
             policy: self.kept.policy.clone(),
@@ -239,6 +260,7 @@ impl Conversation {
         let begun = self.kept.ledger.begin(&self.history)?;
         self.kept.before = Some(Box::new(before));
         self.kept.so_far = None;
+        self.kept.asked_of = Some(asked_of.to_owned());
         self.history.push(Message::Request(vec![Part::Question {
             text: text.to_owned(),
         }]));

@@ -22,6 +22,11 @@ pub enum AskError {
     /// Stopped on request. What was done so far is kept, and the question can be resumed.
     #[error("interrupted; the question is kept and can be resumed")]
     Interrupted,
+    /// A document that was before the model, or that the answer rests on, was withdrawn or hidden from the principal meanwhile.
+    #[error(
+        "no answer: a document that it was made from was withdrawn, or hidden from you, while it was made"
+    )]
+    Hidden,
     /// A question of this conversation was not finished.
     #[error("a question of {0} is not finished")]
     Pending(String),
@@ -57,7 +62,10 @@ impl AskError {
         Some(match self {
             Self::Engine(error) => return error.hint(),
             Self::Model(ModelError::OverBudget { .. }) => {
-                "begin a new conversation, or ask about fewer documents with --doc".to_owned()
+                "shorten the question, begin a new conversation, or ask about fewer documents with --doc".to_owned()
+            }
+            Self::Model(ModelError::Status { status: 401 | 403, .. }) => {
+                "the key comes from FACTUM_API_KEY, or as settings.toml in the models' folder says".to_owned()
             }
             Self::Model(_) => {
                 "see to the model, then ask again; `factum model check` shows what a server can do"
@@ -66,8 +74,10 @@ impl AskError {
             Self::Pending(id) => format!("`factum conversation resume {id}` finishes it"),
             Self::Settled(id) => format!("`factum conversation resume {id} \"QUESTION\"` asks on"),
             Self::Interrupted => "`factum conversation list` names it".to_owned(),
+            Self::Hidden => "ask again: what may be seen now is answered from".to_owned(),
             Self::Empty => "give the question in quotation marks".to_owned(),
-            Self::Cut(_) | Self::Ledger(_) | Self::Compaction(_) | Self::Record(_) => return None,
+            Self::Cut(_) => "ask for less at a time, or choose a model that keeps to the point".to_owned(),
+            Self::Ledger(_) | Self::Compaction(_) | Self::Record(_) => return None,
         })
     }
 }

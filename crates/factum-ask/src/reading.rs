@@ -66,6 +66,20 @@ impl Conversation {
             .collect())
     }
 
+    /// The answer as it stands at this moment; none where it may not be shown.
+    pub(crate) async fn showable(&self, one: &Answered) -> Result<Option<Answer>, AskError> {
+        let refs: BTreeSet<Ref> = one.declared.iter().flatten().cloned().collect();
+        let found = one.searches.iter().flat_map(found_in);
+        let sources = self.made_from(one).into_iter().chain(found).collect();
+        let access = Access {
+            workspace: &self.workspace,
+            principal: &self.principal,
+        };
+        let standing = access.standing(&refs, &sources).await?;
+        let exchange = self.exchange(one, &standing);
+        Ok((exchange.standing != AnswerStanding::Withheld).then_some(exchange.answer))
+    }
+
     /// Versions whose words may be in an answer: those that it cites, and those that were before the model.
     fn made_from(&self, one: &Answered) -> BTreeSet<Source> {
         let mut out: BTreeSet<Source> = one.declared.iter().flatten().map(Ref::source).collect();

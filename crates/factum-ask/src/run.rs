@@ -30,6 +30,8 @@ use crate::wire::{own_ids, wire};
 pub const SHOWN: usize = 8;
 /// Passages before and after one that `read` shows.
 const AROUND: usize = 2;
+/// How often rights are looked at while a model writes.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Calls of one response that are carried out.
 const MOST_CALLS: usize = 8;
 const TOOLS: ToolNames<'_> = ToolNames {
@@ -102,7 +104,8 @@ impl Conversation {
         self.workspace
             .check_may_see(&self.principal, &self.kept.cases)
             .await?;
-        let id = self.start(question).await?;
+        let _held = self.workspace.hold_conversation(self.id())?;
+        let id = self.start(question, asking.answerer.name()).await?;
         self.finish(id, asking).await
     }
 
@@ -114,6 +117,7 @@ impl Conversation {
         if !self.kept.ledger.in_progress() {
             return Err(AskError::Settled(self.id().to_owned()));
         }
+        let _held = self.workspace.hold_conversation(self.id())?;
         let begun = self.kept.ledger.begin(&self.history)?;
         self.finish(begun.question(), asking).await
     }
@@ -263,7 +267,13 @@ impl Conversation {
                     .max(Duration::from_millis(1)),
             ),
         };
-        let reply = model.respond(&chat, &control, asking.sink).await?;
+        let reply = tokio::select! {
+            reply = model.respond(&chat, &control, asking.sink) => reply?,
+            () = self.hidden(&request.sources) => {
+                asking.sink.restart();
+                return Err(AskError::Hidden);
+            }
+        };
         let tokens = u64::from(reply.prompt_tokens) + u64::from(reply.new_tokens);
         progress.spent.add(tokens, offer);
         let counts = &mut progress.counts;
@@ -276,6 +286,17 @@ impl Conversation {
             return Err(AskError::Cut(asking.limits.new_tokens));
         }
         Ok((reply, request.sources))
+    }
+
+    /// Waits until one of these versions may no longer be shown: what is written in sight of it is not to go on.
+    async fn hidden(&self, sources: &BTreeSet<crate::message::Source>) {
+        loop {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            // A store that can't be read now is found out by the next step.
+            if let Ok(false) = self.access().all_visible(sources).await {
+                return;
+            }
+        }
     }
 
     /// Carries out a response's calls and adds what they returned as one message.
@@ -550,11 +571,12 @@ impl Conversation {
             searches: progress.searches,
             counts: progress.counts,
         };
-        self.settle(answered.clone()).await?;
-        let sources = BTreeSet::new();
-        let refs = answered.declared.iter().flatten().cloned().collect();
-        let standing = self.access().standing(&refs, &sources).await?;
-        Ok(self.shown(&answered, &standing))
+        let Some(answer) = self.showable(&answered).await? else {
+            self.roll_back().await?;
+            return Err(AskError::Hidden);
+        };
+        self.settle(answered).await?;
+        Ok(answer)
     }
 }
 

@@ -70,6 +70,9 @@ pub enum EngineError {
     /// No such conversation, or not the caller's: both look alike.
     #[error("you have no conversation {0:?}")]
     UnknownConversation(String),
+    /// Another process answers a question of the conversation.
+    #[error("another process is answering in {0}")]
+    ConversationBusy(String),
     /// A malformed id.
     #[error(transparent)]
     Id(#[from] IdError),
@@ -183,6 +186,7 @@ impl EngineError {
                 StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::NewerSchema { .. },
             ) => ErrorKind::BadInput,
             Self::Overtaken(_)
+            | Self::ConversationBusy(_)
             | Self::Store(_)
             | Self::Json(_)
             | Self::Worker(_)
@@ -223,6 +227,9 @@ impl EngineError {
             }
             Self::UnknownConversation(_) => {
                 "`factum conversation list` lists your conversations".to_owned()
+            }
+            Self::ConversationBusy(_) => {
+                "wait until it is done; `factum conversation show ID` tells".to_owned()
             }
             Self::Store(StoreError::Overtaken(_)) => {
                 "read it again: `factum conversation show ID`".to_owned()

@@ -116,9 +116,14 @@ impl Workspace {
         &self.folder
     }
 
+    /// Where all that is kept is kept.
+    pub(crate) fn own_folder(&self) -> PathBuf {
+        self.folder.join(FOLDER)
+    }
+
     /// Where the user's own profiles are.
     pub fn profiles_folder(&self) -> PathBuf {
-        self.folder.join(FOLDER).join("profiles")
+        self.own_folder().join("profiles")
     }
 
     /// The time now.

@@ -6,3 +6,5 @@ CREATE TABLE embedders (
 CREATE TABLE passage_vectors (
     case_no BIGINT NOT NULL, embedder_no BIGINT NOT NULL, passage_sha256 BYTEA NOT NULL, vector BYTEA NOT NULL, digest BYTEA NOT NULL,
     PRIMARY KEY (case_no, embedder_no, passage_sha256));
+-- Numbers that are given once.
+CREATE TABLE counters (name TEXT PRIMARY KEY, last BIGINT NOT NULL);

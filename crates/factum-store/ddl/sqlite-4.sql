@@ -5,3 +5,5 @@ CREATE TABLE embedders (embedder_no INTEGER PRIMARY KEY, digest BLOB NOT NULL UN
 CREATE TABLE passage_vectors (
     case_no INTEGER NOT NULL, embedder_no INTEGER NOT NULL, passage_sha256 BLOB NOT NULL, vector BLOB NOT NULL, digest BLOB NOT NULL,
     PRIMARY KEY (case_no, embedder_no, passage_sha256));
+-- Numbers that are given once.
+CREATE TABLE counters (name TEXT PRIMARY KEY, last INTEGER NOT NULL);

@@ -80,25 +80,21 @@ impl Tx {
         at: i64,
         state: &[u8],
     ) -> Result<ConversationRow, StoreError> {
-        let row = sqlx::query(
-            "INSERT INTO conversations (conversation_id, principal, title, revision, messages, created_at, \
-             changed_at, state, digest) VALUES ($1, $2, $3, 0, 0, $4, $4, $5, $6) RETURNING conversation_no",
+        let conversation_no = self.next_conversation().await?;
+        let conversation_id = format!("conversation-{conversation_no:06}");
+        sqlx::query(
+            "INSERT INTO conversations (conversation_no, conversation_id, principal, title, revision, messages, created_at, \
+             changed_at, state, digest) VALUES ($1, $2, $3, $4, 0, 0, $5, $5, $6, $7)",
         )
-        .bind(format!("new-{principal}-{at}"))
+        .bind(conversation_no)
+        .bind(conversation_id.as_str())
         .bind(principal)
         .bind(title)
         .bind(at)
         .bind(state)
         .bind(&state_digest(state, 0).as_bytes()[..])
-        .fetch_one(self.connection())
+        .execute(self.connection())
         .await?;
-        let conversation_no = row.int(0)?;
-        let conversation_id = format!("conversation-{conversation_no:06}");
-        sqlx::query("UPDATE conversations SET conversation_id = $1 WHERE conversation_no = $2")
-            .bind(conversation_id.as_str())
-            .bind(conversation_no)
-            .execute(self.connection())
-            .await?;
         for case_no in cases {
             sqlx::query(
                 "INSERT INTO conversation_cases (conversation_no, case_no) VALUES ($1, $2)",
@@ -118,6 +114,18 @@ impl Tx {
             created_at: at,
             changed_at: at,
         })
+    }
+
+    /// A number that no conversation had: one that was deleted is not to be taken for another.
+    async fn next_conversation(&mut self) -> Result<i64, StoreError> {
+        let row = sqlx::query(
+            "INSERT INTO counters (name, last) \
+             VALUES ('conversation', 1 + COALESCE((SELECT MAX(conversation_no) FROM conversations), 0)) \
+             ON CONFLICT (name) DO UPDATE SET last = counters.last + 1 RETURNING last",
+        )
+        .fetch_one(self.connection())
+        .await?;
+        row.int(0)
     }
 
     /// Writes a conversation's state and its messages from place `from` on; later ones that were there go.

@@ -161,6 +161,10 @@ pub(crate) fn conversation(conversation: &Conversation, exchanges: &[Exchange]) 
         .map(ToString::to_string)
         .collect();
     let mut out = format!("{} on {}\n", conversation.id(), cases.join(", "));
+    let documents: Vec<String> = conversation.documents().into_iter().map(clean).collect();
+    if !documents.is_empty() {
+        let _ = writeln!(out, "It looks only into {}.", documents.join(", "));
+    }
     for exchange in exchanges {
         let _ = writeln!(
             out,

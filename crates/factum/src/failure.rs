@@ -101,6 +101,7 @@ fn classify(error: &anyhow::Error) -> (u8, &'static str, Option<String>) {
     if let Some(error) = error.downcast_ref::<AskError>() {
         let (code, kind) = match error {
             AskError::Interrupted => (130, "interrupted"),
+            AskError::Hidden => (4, "refused"),
             AskError::Pending(_) | AskError::Settled(_) | AskError::Empty => (3, "bad-input"),
             _ => (1, "failed"),
         };

@@ -11,6 +11,7 @@ mod models;
 mod moment;
 mod output;
 mod progress;
+mod signals;
 mod text;
 
 use std::process::ExitCode;

@@ -31,7 +31,7 @@ impl Terminal {
         let stop = Arc::new(StopFlag::default());
         let raised = Arc::clone(&stop);
         tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
+            if crate::signals::asked_to_stop().await {
                 raised.raise();
             }
         });

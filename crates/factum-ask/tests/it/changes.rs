@@ -1,9 +1,10 @@
 //! Documents that change, go or are hidden while a conversation is under way.
 
+use factum_ask::budget::Limits;
 use factum_ask::ledger::Status;
 use factum_ask::message::WhyIgnored;
 use factum_ask::run::Answerer;
-use factum_ask::{ActionModel, AnswerStanding, Conversation};
+use factum_ask::{ActionModel, AnswerStanding, AskError, Conversation};
 use factum_model::canned::CannedGenerator;
 use serde_json::json;
 use std::sync::Arc;
@@ -145,11 +146,95 @@ async fn a_revocation_in_the_middle_of_a_question_holds_from_the_next_request() 
     });
     let server = tokio::task::spawn(server).await.unwrap();
     let mut conversation = begin(&room, "broker").await;
-    let answer = ask(&mut conversation, "Why?", &server.answerer()).await;
-    assert_eq!(answer.status, Status::Ungrounded);
-    for asked in &server.asked()[2..] {
+    let limits = Limits::default();
+    match ask_within(&mut conversation, "Why?", &server.answerer(), limits).await {
+        Ok(answer) => assert_eq!(answer.status, Status::Ungrounded),
+        // Where the response comes so late that the revocation is noticed first, there is none.
+        Err(error) => assert!(matches!(error, AskError::Hidden), "{error}"),
+    }
+    for asked in server.asked().iter().skip(2) {
         assert_eq!(words(&asked.text), Vec::<String>::new(), "{}", asked.text);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_model_that_writes_while_its_document_is_hidden_is_stopped_and_nothing_is_kept() {
+    for withdrawn in [false, true] {
+        let room = with_secret().await;
+        let server = Server::start(|number, _| match number {
+            0 => search("zinnober valve"),
+            _ => crate::server::Reply::Hang,
+        })
+        .await;
+        let mut conversation = begin(&room, "broker").await;
+        let hide = async {
+            while server.asked().len() < 2 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            assert!(server.asked()[1].text.contains("zinnober"));
+            let (workspace, owner, secret) = (&room.workspace, &room.owner, doc("secret.txt"));
+            if withdrawn {
+                workspace
+                    .withdraw(owner, &case("wd"), &secret)
+                    .await
+                    .unwrap();
+            } else {
+                let docs = [secret];
+                let broker = who("broker");
+                workspace
+                    .revoke(owner, &case("wd"), &docs, &broker)
+                    .await
+                    .unwrap();
+            }
+        };
+        let answerer = server.answerer();
+        let asked = ask_within(&mut conversation, "Why?", &answerer, Limits::default());
+        let (outcome, ()) = tokio::join!(asked, hide);
+        assert!(matches!(outcome, Err(AskError::Hidden)), "{outcome:?}");
+        assert_eq!(conversation.history().clock(), 0);
+        assert!(conversation.pending().is_none());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_whose_citation_was_hidden_before_it_was_finished_is_not_given() {
+    let room = with_secret().await;
+    let owned = room.workspace.clone();
+    let server = Server::start(|number, asked| match number {
+        0 => search("opened hose"),
+        1 => cite(&asked.ids()),
+        _ => crate::server::Reply::Hang,
+    })
+    .await;
+    let mut conversation = begin(&room, "broker").await;
+    let id = conversation.id().to_owned();
+    {
+        // Killed while the model writes its answer.
+        let answerer = server.answerer();
+        let asked = ask_within(&mut conversation, "Why?", &answerer, Limits::default());
+        let third = async {
+            while server.asked().len() < 3 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            outcome = asked => panic!("{outcome:?}"),
+            () = third => {}
+        }
+    }
+    let docs = [doc("secret.txt")];
+    owned
+        .revoke(&room.owner, &case("wd"), &docs, &who("broker"))
+        .await
+        .unwrap();
+    let server = Server::start(|_, _| say("It was opened.")).await;
+    let mut conversation = Conversation::open(&owned, &who("broker"), &id)
+        .await
+        .unwrap();
+    let outcome = ask_within(&mut conversation, "", &server.answerer(), Limits::default()).await;
+    assert!(matches!(outcome, Err(AskError::Hidden)), "{outcome:?}");
+    assert!(!server.asked()[0].text.contains("zinnober"));
+    assert_eq!(conversation.history().clock(), 0);
 }
 
 #[tokio::test]

@@ -124,6 +124,12 @@ pub enum HistoryError {
         /// Why.
         message: String,
     },
+    /// No run of the history passed, so there is nothing to hold another against.
+    #[error("no run in {path} passed")]
+    NonePassed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The history has no such record.
     #[error("{path} has {records} records, so there is no record {wanted}")]
     NoRecord {
@@ -152,6 +158,25 @@ pub struct Named {
 /// # Errors
 /// There is none there.
 pub fn read(name: &str) -> Result<Named, HistoryError> {
+    read_record(name, Which::Last)
+}
+
+/// Reads what later runs are held against: a report, or of a history the last record that passed, so that a run that failed does
+/// not become the measure of the next; with `FILE#N` the `N`th, whatever it came to.
+///
+/// # Errors
+/// There is none there.
+pub fn read_baseline(name: &str) -> Result<Named, HistoryError> {
+    read_record(name, Which::LastThatPassed)
+}
+
+#[derive(Clone, Copy)]
+enum Which {
+    Last,
+    LastThatPassed,
+}
+
+fn read_record(name: &str, which: Which) -> Result<Named, HistoryError> {
     let (path, wanted) = match name.rsplit_once('#') {
         Some((path, number)) if !Path::new(name).exists() => match number.parse::<usize>() {
             Ok(number) => (path, Some(number)),
@@ -184,7 +209,18 @@ pub fn read(name: &str) -> Result<Named, HistoryError> {
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
-    let number = wanted.unwrap_or(lines.len());
+    let number = match (wanted, which) {
+        (Some(number), _) => number,
+        (None, Which::Last) => lines.len(),
+        (None, Which::LastThatPassed) => {
+            let passed = |line: &&str| {
+                serde_json::from_str::<Record>(line)
+                    .is_ok_and(|record| record.verdict == Verdict::Passed)
+            };
+            let found = lines.iter().rposition(passed);
+            found.ok_or_else(|| HistoryError::NonePassed { path: path.clone() })? + 1
+        }
+    };
     let line = number.checked_sub(1).and_then(|place| lines.get(place));
     let line = line.ok_or_else(|| HistoryError::NoRecord {
         path: path.clone(),

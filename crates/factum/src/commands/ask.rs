@@ -86,9 +86,9 @@ pub(crate) enum ConversationCommand {
         id: String,
         /// The next question; without it, the conversation goes on
         question: Option<String>,
-        /// What answers: extractive, local, local:MODEL, openai:URL,MODEL or canned:FILE
-        #[arg(long, default_value = "extractive")]
-        generator: String,
+        /// What answers: extractive, local, local:MODEL, openai:URL,MODEL or canned:FILE; what answered before, otherwise
+        #[arg(long)]
+        generator: Option<String>,
         #[command(flatten)]
         finding: FindingArgs,
         #[command(flatten)]
@@ -117,7 +117,11 @@ impl ConversationCommand {
         match self {
             Self::Resume {
                 generator, finding, ..
-            } => generator.starts_with("local") || finding.embeddings.is_some(),
+            } => {
+                // Which one answered before is not known yet.
+                let local = |name: &String| name.starts_with("local");
+                generator.as_ref().is_none_or(local) || finding.embeddings.is_some()
+            }
             Self::List | Self::Show { .. } | Self::Delete { .. } => false,
         }
     }
@@ -156,7 +160,7 @@ impl Desk {
         let control = Control::default();
         let cancel = control.cancel.clone();
         tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
+            if crate::signals::asked_to_stop().await {
                 cancel.cancel();
             }
         });
@@ -187,6 +191,13 @@ impl Desk {
             Some(question) => conversation.ask(question, &asking).await,
             None => conversation.resume(&asking).await,
         };
+        drop(live);
+        if matches!(answer, Err(AskError::Interrupted)) {
+            warn(&format!(
+                "`factum conversation resume {}` goes on with this question.",
+                conversation.id()
+            ));
+        }
         answer.map_err(flat)
     }
 }
@@ -362,7 +373,10 @@ pub(super) async fn conversation(
             workspace
                 .check_may_see(principal, conversation.cases())
                 .await?;
-            let desk = Desk::new(&generator, &finding, &cost).await?;
+            let before = conversation.asked_of().map(str::to_owned);
+            let generator = generator.or(before);
+            let generator = generator.as_deref().unwrap_or("extractive");
+            let desk = Desk::new(generator, &finding, &cost).await?;
             return resume(&mut conversation, question.as_deref(), &desk, context).await;
         }
     }
@@ -414,6 +428,7 @@ async fn show(conversation: &Conversation, context: &Context<'_>) -> Result<()> 
         "cases": conversation.cases(),
         "created_at": moment::rfc_3339(created_at),
         "changed_at": moment::rfc_3339(changed_at),
+        "documents": conversation.documents(),
         "pending": conversation.pending(),
         "violations": conversation.violations(),
         "exchanges": exchanges,
@@ -426,7 +441,7 @@ async fn show(conversation: &Conversation, context: &Context<'_>) -> Result<()> 
 /// Where questions come from: a line editor where a person types, else the lines of stdin.
 enum Questions {
     Typed(Box<rustyline::DefaultEditor>),
-    Piped(std::io::Lines<std::io::StdinLock<'static>>),
+    Piped(std::io::Split<std::io::StdinLock<'static>>, usize),
 }
 
 impl Questions {
@@ -434,27 +449,41 @@ impl Questions {
         if std::io::stdin().is_terminal() {
             Ok(Self::Typed(Box::new(rustyline::DefaultEditor::new()?)))
         } else {
-            Ok(Self::Piped(std::io::stdin().lock().lines()))
+            Ok(Self::Piped(std::io::stdin().lock().split(b'\n'), 0))
         }
     }
 
-    /// The next one; none at the end.
-    fn next(&mut self) -> Result<Option<String>> {
+    /// The next one, or what is wrong with it; none at the end.
+    fn next(&mut self) -> Result<Option<Result<String, BadInput>>> {
+        use rustyline::error::ReadlineError;
         match self {
-            Self::Piped(lines) => Ok(lines.next().transpose()?),
+            Self::Piped(lines, number) => {
+                *number += 1;
+                let line = lines.next().transpose()?;
+                Ok(line.map(|bytes| {
+                    String::from_utf8(bytes).map_err(|_| not_text(&format!("line {number}")))
+                }))
+            }
             Self::Typed(editor) => match editor.readline("? ") {
                 Ok(line) => {
                     let _ = editor.add_history_entry(line.as_str());
-                    Ok(Some(line))
+                    Ok(Some(Ok(line)))
                 }
-                Err(
-                    rustyline::error::ReadlineError::Eof
-                    | rustyline::error::ReadlineError::Interrupted,
-                ) => Ok(None),
+                Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),
+                Err(ReadlineError::Io(error))
+                    if error.kind() == std::io::ErrorKind::InvalidData =>
+                {
+                    Ok(Some(Err(not_text("what was typed"))))
+                }
                 Err(error) => Err(error.into()),
             },
         }
     }
+}
+
+fn not_text(what: &str) -> BadInput {
+    let hint = "questions are text in UTF-8; the other lines are asked".to_owned();
+    BadInput(format!("{what} is not UTF-8"), Some(hint))
 }
 
 /// A conversation, question by question. A question that fails is told and left behind.
@@ -472,6 +501,13 @@ async fn talk(
     let mut going_on = going_on;
     let mut code = 0;
     while let Some(line) = tokio::task::block_in_place(|| questions.next())? {
+        let line = match line {
+            Ok(line) => line,
+            Err(bad) => {
+                code = failure::report(&bad.into(), &crate::output::Output::new(false));
+                continue;
+            }
+        };
         let question = line.trim();
         if question.is_empty() {
             if matches!(questions, Questions::Typed(_)) {

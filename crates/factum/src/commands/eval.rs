@@ -64,7 +64,10 @@ impl Progress for Watched {
 async fn run_fixtures(args: RunArgs, output: &Output) -> Result<u8> {
     let at = clock()();
     let baseline = match &args.gates.baseline {
-        Some(name) => Some((read_scores(name)?.scores, args.gates.tolerance)),
+        Some(name) => Some((
+            scores_of(name, history::read_baseline(name))?.scores,
+            args.gates.tolerance,
+        )),
         None => None,
     };
     let watched = Watched(Terminal::new("evaluating"));
@@ -188,8 +191,11 @@ fn write_reports(args: &RunArgs, report: &Report, loaded: &Loaded) -> Result<()>
     Ok(())
 }
 
-fn read_scores(name: &str) -> Result<history::Named, BadInput> {
-    let hint = match history::read(name) {
+fn scores_of(
+    name: &str,
+    read: Result<history::Named, HistoryError>,
+) -> Result<history::Named, BadInput> {
+    let error = match read {
         Ok(found) => {
             if found.scorer_version != SCORER_VERSION {
                 warn(&format!(
@@ -199,17 +205,22 @@ fn read_scores(name: &str) -> Result<history::Named, BadInput> {
             }
             return Ok(found);
         }
-        Err(error) => (
-            error.to_string(),
-            matches!(error, HistoryError::Neither { .. }),
-        ),
+        Err(error) => error,
     };
-    let advice = "`factum eval run ... --json > FILE` or `--report FILE` writes a report, `--history FILE` a history";
-    Err(BadInput(hint.0, hint.1.then(|| advice.to_owned())))
+    let hint = match &error {
+        HistoryError::Neither { .. } => Some(
+            "`factum eval run ... --json > FILE` or `--report FILE` writes a report, `--history FILE` a history",
+        ),
+        HistoryError::NonePassed { .. } => Some("name the record to hold this one against: FILE#N"),
+        HistoryError::NoRecord { .. } => Some("records are counted from 1"),
+        HistoryError::Unreadable { .. } => None,
+    };
+    Err(BadInput(error.to_string(), hint.map(str::to_owned)))
 }
 
 fn diff(before: &str, after: &str, seed: u64, output: &Output) -> Result<u8> {
-    let (one, two) = (read_scores(before)?, read_scores(after)?);
+    let scores = |name: &str| scores_of(name, history::read(name));
+    let (one, two) = (scores(before)?, scores(after)?);
     let diff = paired::diff(&one.scores, &two.scores, seed);
     let mut value = serde_json::to_value(&diff)?;
     value["before"] = json!(one.label);

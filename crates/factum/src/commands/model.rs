@@ -202,7 +202,7 @@ fn stopped_by_ctrl_c() -> CancellationToken {
     let cancel = CancellationToken::new();
     let raised = cancel.clone();
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if crate::signals::asked_to_stop().await {
             raised.cancel();
         }
     });

@@ -326,9 +326,12 @@ fn a_question_killed_before_any_answer_goes_on_and_asks_nothing_twice() {
             .run(["conversation", "show", &ids[0], "--json"])
             .ok();
         assert_eq!(show.json()["pending"], "When?");
-        // A new question has to wait until the old one is finished.
-        let line = ["conversation", "resume", &ids[0]];
-        let ran = workspace.finish(by(&server, &line, &workspace)).ok();
+        // What was answering goes on, without being named again.
+        let mut resume = Command::new(FACTUM);
+        resume
+            .args(["conversation", "resume", &ids[0], "--json"])
+            .env("FACTUM_MODELS", workspace.at("models"));
+        let ran = workspace.finish(resume).ok();
         let answer = ran.json();
         for field in [
             "text",
@@ -392,4 +395,72 @@ fn a_question_killed_at_any_instant_goes_on_or_was_never_begun() {
         }
     }
     workspace.run(["verify", CASE]).ok();
+}
+
+#[test]
+fn a_question_that_a_living_process_answers_is_not_taken_over() {
+    let workspace = Workspace::with(&LETTERS);
+    let server = Server::start(|number, body| match number {
+        1 => Say::Nothing,
+        _ => diligent(number, body),
+    });
+    let mut child = by(&server, &["ask", CASE, "When?"], &workspace)
+        .spawn()
+        .unwrap();
+    server.wait_for(2);
+    let id = conversations(&workspace).remove(0);
+    for line in [
+        &["conversation", "resume", &id][..],
+        &["conversation", "resume", &id, "Why?"],
+        &["conversation", "delete", &id],
+    ] {
+        let ran = workspace.run(line).exits(1);
+        assert!(
+            ran.stderr.contains("another process is answering"),
+            "{ran:#?}"
+        );
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = workspace.finish(by(&server, &["conversation", "resume", &id], &workspace));
+    assert_eq!(ran.ok().json()["status"], "grounded");
+}
+
+#[test]
+fn a_deleted_conversation_leaves_no_word_and_its_id_is_not_given_again() {
+    let workspace = Workspace::with(&LETTERS);
+    ask(&workspace, "Was it a purplemonkeydishwasher?").ok();
+    let held = |workspace: &Workspace| {
+        let files = std::fs::read_dir(workspace.database().parent().unwrap()).unwrap();
+        files
+            .map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default())
+            .any(|bytes| bytes.windows(12).any(|part| part == b"purplemonkey"))
+    };
+    assert!(held(&workspace));
+    workspace
+        .run(["conversation", "delete", "conversation-000001"])
+        .ok();
+    assert!(!held(&workspace));
+    let answer = ask(&workspace, "When did the hose burst?").ok().json();
+    assert_eq!(answer["conversation_id"], "conversation-000002");
+}
+
+#[test]
+fn a_line_that_is_no_text_is_named_and_the_other_questions_are_asked() {
+    let workspace = Workspace::with(&LETTERS);
+    let mut child = Command::new(FACTUM)
+        .args(["ask", CASE])
+        .current_dir(workspace.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = b"When did \xff\xfe it burst?\nWhat does the repair cost?\n";
+    child.stdin.take().unwrap().write_all(lines).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("line 1 is not UTF-8"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("4,200 euros"));
 }

@@ -441,7 +441,7 @@ fn an_older_schema_is_brought_up_to_date() {
                  db.execute('DROP VIEW result_citations')\n\
                  db.execute('DROP TABLE generations')\n\
                  for table in ['search_texts', 'search_segments', 'search_blocks', 'conversations', 'conversation_cases', 'conversation_messages',\n\
-                 \x20       'passage_vectors', 'embedders']:\n\
+                 \x20       'passage_vectors', 'embedders', 'counters']:\n\
                  \x20   db.execute('DROP TABLE ' + table)\n\
                  db.execute(\"UPDATE meta SET value = '1' WHERE name = 'schema'\")\n\
                  db.commit()";

@@ -160,6 +160,18 @@ fn a_worse_run_fails_against_the_better_one_before_it() {
         );
         assert_eq!(code, 0, "{baseline}");
     }
+    // A run that failed does not become the measure of the next.
+    for _ in 0..2 {
+        let (code, _) = eval(&desk, "--fail-on-regression h.jsonl --history h.jsonl");
+        assert_eq!(code, 6);
+    }
+    desk.factum("eval run f --provider stored:good --fail-on-regression h.jsonl#2")
+        .ok();
+    let failed = std::fs::read_to_string(desk.at("h.jsonl")).unwrap();
+    let failed = failed.lines().nth(1).unwrap().to_owned() + "\n";
+    std::fs::write(desk.at("failed.jsonl"), failed).unwrap();
+    desk.factum("eval run f --fail-on-regression failed.jsonl")
+        .fails(3, "no run in failed.jsonl passed");
     // A report is not written into.
     let before = std::fs::read(desk.at("good.json")).unwrap();
     desk.factum("eval run f --provider stored:good --history good.json")
@@ -306,4 +318,36 @@ fn a_server_that_is_not_there_is_an_error_of_its_fixture() {
     assert_eq!(report["verdict"], "run-error");
     let error = report["fixtures"][0]["errors"][0].as_str().unwrap();
     assert!(error.contains("can't be reached"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_is_terminated_ends_its_programs_too() {
+    let desk = Workspace::bare();
+    one(&desk);
+    let child = std::process::Command::new(crate::support::FACTUM)
+        .args(["eval", "run", "f", "--no-cache", "--provider"])
+        .arg("command:echo $$ > started; exec sleep 600")
+        .current_dir(desk.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let program = loop {
+        let text = std::fs::read_to_string(desk.at("started")).unwrap_or_default();
+        if text.ends_with('\n') {
+            break text.trim().to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let send = |signal: &str, to: &str| {
+        let kill = std::process::Command::new("kill")
+            .args([signal, to])
+            .output();
+        kill.unwrap().status.success()
+    };
+    assert!(send("-TERM", &child.id().to_string()));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(!send("-0", &program), "the program lives on");
 }

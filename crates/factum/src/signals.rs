@@ -1,0 +1,17 @@
+//! Requests to stop, by the keyboard or by whoever runs the program.
+
+/// Waits until the program is asked to stop: by Ctrl-C, or by SIGTERM, which jobs are ended with. False where neither can be
+/// listened for.
+pub(crate) async fn asked_to_stop() -> bool {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            return tokio::select! {
+                by_keyboard = tokio::signal::ctrl_c() => by_keyboard.is_ok(),
+                came = terminate.recv() => came.is_some(),
+            };
+        }
+    }
+    tokio::signal::ctrl_c().await.is_ok()
+}
