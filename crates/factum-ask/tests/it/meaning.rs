@@ -397,7 +397,7 @@ async fn a_database_from_before_the_vectors_takes_them_once_it_is_opened() {
     room.publish("wd", "a.txt", "The hose cracked.\n").await;
     python(
         &room,
-        "db.execute('DROP TABLE passage_vectors'); db.execute('DROP TABLE embedders')\n\
+        "db.execute('DROP TABLE passage_vectors'); db.execute('DROP TABLE embedders'); db.execute('DROP TABLE counters')\n\
          db.execute(\"UPDATE meta SET value = '3' WHERE name = 'schema'\")",
     );
     let workspace = Workspace::open(room.folder.path(), Arc::new(|| 0))

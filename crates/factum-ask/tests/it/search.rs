@@ -249,7 +249,7 @@ async fn a_database_from_before_the_index_is_findable_once_it_is_opened() {
     let database = folder.path().join(".factum/factum.db");
     let program = "import sqlite3, sys\n\
         db = sqlite3.connect(sys.argv[1])\n\
-        for table in ['search_texts', 'search_segments', 'search_blocks', 'conversations', 'conversation_cases', 'conversation_messages', 'passage_vectors', 'embedders']:\n\
+        for table in ['search_texts', 'search_segments', 'search_blocks', 'conversations', 'conversation_cases', 'conversation_messages', 'passage_vectors', 'embedders', 'counters']:\n\
         \x20   db.execute('DROP TABLE ' + table)\n\
         db.execute(\"UPDATE meta SET value = '2' WHERE name = 'schema'\")\n\
         db.commit()\n";
