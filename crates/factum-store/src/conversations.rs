@@ -141,6 +141,7 @@ impl Tx {
         at: i64,
     ) -> Result<(), StoreError> {
         let count = from + messages.len() as u64;
+        self.overwrite_deleted(true).await?;
         let done = sqlx::query(
             "UPDATE conversations SET revision = revision + 1, messages = $1, changed_at = $2, state = $3, \
              digest = $4 WHERE conversation_no = $5 AND revision = $6",
@@ -172,6 +173,7 @@ impl Tx {
             .execute(self.connection())
             .await?;
         }
+        self.overwrite_deleted(false).await?;
         row.revision += 1;
         row.messages = count;
         row.changed_at = at;
@@ -248,6 +250,7 @@ impl Tx {
     /// # Errors
     /// The database can't be written.
     pub async fn delete_conversation(&mut self, conversation_no: i64) -> Result<(), StoreError> {
+        self.overwrite_deleted(true).await?;
         for sql in [
             "DELETE FROM conversation_messages WHERE conversation_no = $1",
             "DELETE FROM conversation_cases WHERE conversation_no = $1",
@@ -258,6 +261,18 @@ impl Tx {
                 .execute(self.connection())
                 .await?;
         }
+        self.overwrite_deleted(false).await
+    }
+
+    /// Whether what statements delete or replace is overwritten in the file too. Not always: merging the search index deletes as
+    /// much as it writes. Where a statement fails in between, it stays so for this connection, which only costs time.
+    async fn overwrite_deleted(&mut self, on: bool) -> Result<(), StoreError> {
+        let sql = if on {
+            "PRAGMA secure_delete = ON"
+        } else {
+            "PRAGMA secure_delete = OFF"
+        };
+        sqlx::query(sql).execute(self.connection()).await?;
         Ok(())
     }
 }

@@ -312,9 +312,9 @@ async fn connect(path: &Path, mode: &str) -> Result<AnyPool, StoreError> {
 
 async fn prepare(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     // The busy timeout comes first: switching to WAL may have to wait. Large pages hold several
-    // documents each, where small ones would waste a quarter of the file. What is deleted is overwritten.
+    // documents each, where small ones would waste a quarter of the file.
     sqlx::raw_sql(
-        "PRAGMA secure_delete = ON; PRAGMA busy_timeout = 60000; PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; \
+        "PRAGMA busy_timeout = 60000; PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; \
          PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY; \
          PRAGMA mmap_size = 1073741824;",
     )
