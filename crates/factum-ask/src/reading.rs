@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use factum_engine::retrieve::Standing;
 use serde::Serialize;
 
-use crate::access::{Access, why};
+use crate::access::why;
 use crate::answer::{Answer, Cited, Counts, Searched, read_answer};
 use crate::conversation::{Answered, Conversation};
 use crate::error::AskError;
@@ -43,7 +43,17 @@ impl Conversation {
     /// # Errors
     /// The store can't be read.
     pub async fn exchanges(&self) -> Result<Vec<Exchange>, AskError> {
-        let answers = &self.kept.answers;
+        self.exchanges_of(&self.kept.answers).await
+    }
+
+    /// The answer as it stands at this moment; none where it may not be shown.
+    pub(crate) async fn showable(&self, one: &Answered) -> Result<Option<Answer>, AskError> {
+        let exchanges = self.exchanges_of(std::slice::from_ref(one)).await?;
+        let shown = |one: &Exchange| one.standing != AnswerStanding::Withheld;
+        Ok(exchanges.into_iter().find(shown).map(|one| one.answer))
+    }
+
+    async fn exchanges_of(&self, answers: &[Answered]) -> Result<Vec<Exchange>, AskError> {
         let refs: BTreeSet<Ref> = answers
             .iter()
             .flat_map(|one| one.declared.iter().flatten().cloned())
@@ -55,29 +65,11 @@ impl Conversation {
                 self.made_from(one).into_iter().chain(found)
             })
             .collect();
-        let access = Access {
-            workspace: &self.workspace,
-            principal: &self.principal,
-        };
-        let standing = access.standing(&refs, &sources).await?;
+        let standing = self.access().standing(&refs, &sources).await?;
         Ok(answers
             .iter()
             .map(|one| self.exchange(one, &standing))
             .collect())
-    }
-
-    /// The answer as it stands at this moment; none where it may not be shown.
-    pub(crate) async fn showable(&self, one: &Answered) -> Result<Option<Answer>, AskError> {
-        let refs: BTreeSet<Ref> = one.declared.iter().flatten().cloned().collect();
-        let found = one.searches.iter().flat_map(found_in);
-        let sources = self.made_from(one).into_iter().chain(found).collect();
-        let access = Access {
-            workspace: &self.workspace,
-            principal: &self.principal,
-        };
-        let standing = access.standing(&refs, &sources).await?;
-        let exchange = self.exchange(one, &standing);
-        Ok((exchange.standing != AnswerStanding::Withheld).then_some(exchange.answer))
     }
 
     /// Versions whose words may be in an answer: those that it cites, and those that were before the model.

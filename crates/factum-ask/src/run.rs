@@ -152,7 +152,7 @@ impl Conversation {
             .last()
     }
 
-    fn access(&self) -> Access<'_> {
+    pub(crate) fn access(&self) -> Access<'_> {
         Access {
             workspace: &self.workspace,
             principal: &self.principal,

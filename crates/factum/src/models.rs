@@ -19,7 +19,8 @@ use factum_model::canned::CannedGenerator;
 use factum_model::local_identity::{LocalOptions, ModelFiles, local_identity};
 use factum_model::openai::{OpenAiGenerator, OpenAiOptions};
 use factum_model::pins::{
-    ConvertedFrom, FileDigest, Format, PinError, PrepareError, Registry, models_folder,
+    ConvertedFrom, FileDigest, Format, PinError, PrepareError, PreparedModel, Registry,
+    models_folder,
 };
 use factum_model::replay::ReplayGenerator;
 use serde_json::json;
@@ -161,15 +162,18 @@ impl Shelf {
         self.settings()?.apply(options, with_key)
     }
 
+    /// A local model's files, converted where they have to be.
+    fn prepared(&self, model: &str) -> Result<PreparedModel, BadInput> {
+        let prepared = self.registry()?.prepare(model, &CancellationToken::new());
+        prepared.map_err(|error| match error {
+            PrepareError::Pin(error) => BadInput::pin(&error),
+            other => BadInput::of(other),
+        })
+    }
+
     /// A local model whose files are there.
     fn local_options(&self, model: &str) -> Result<LocalOptions, BadInput> {
-        let prepared = self
-            .registry()?
-            .prepare(model, &CancellationToken::new())
-            .map_err(|error| match error {
-                PrepareError::Pin(error) => BadInput::pin(&error),
-                other => BadInput::of(other),
-            })?;
+        let prepared = self.prepared(model)?;
         let mut options = LocalOptions::new(&prepared.gguf, "");
         options.files = model_files(prepared.sha256, prepared.converted);
         Ok(self.settings()?.local(options))

@@ -18,7 +18,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts to listen for Ctrl-C.
+    /// Starts to listen for requests to stop.
     pub(crate) fn new(what: &'static str) -> Self {
         // indicatif draws nothing where stderr is not a terminal.
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -44,7 +44,7 @@ impl Terminal {
         }
     }
 
-    /// The flag that Ctrl-C raises.
+    /// The flag that a request to stop raises.
     pub(crate) fn stop_flag(&self) -> Arc<StopFlag> {
         Arc::clone(&self.stop)
     }

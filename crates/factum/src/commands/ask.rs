@@ -157,13 +157,10 @@ impl Desk {
             Ok((answerer(&named)?, embeddings))
         };
         let (answerer, embeddings) = tokio::task::spawn_blocking(loaded).await??;
-        let control = Control::default();
-        let cancel = control.cancel.clone();
-        tokio::spawn(async move {
-            if crate::signals::asked_to_stop().await {
-                cancel.cancel();
-            }
-        });
+        let control = Control {
+            cancel: crate::signals::stop_token(),
+            ..Control::default()
+        };
         Ok(Self {
             answerer,
             embeddings,

@@ -6,13 +6,13 @@ use factum_model::openai::check::Finding as ServerFinding;
 use factum_model::pins::{ListedModel, PullProgress, PullTools, Pulled, State};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::cli::ModelCommand;
 use crate::failure::BadInput;
 use crate::models::{Named, Shelf, suggestion};
 use crate::moment::rfc_3339;
 use crate::output::Output;
+use crate::signals::stop_token;
 
 use super::clock;
 
@@ -68,7 +68,7 @@ fn listed(model: &ListedModel) -> Value {
 }
 
 async fn pull(shelf: Shelf, name: String, output: &Output) -> Result<u8> {
-    let cancel = stopped_by_ctrl_c();
+    let cancel = stop_token();
     let bar = bar();
     let watched = bar.clone();
     let at = rfc_3339(clock()());
@@ -123,7 +123,7 @@ async fn check(shelf: Shelf, name: &str, output: &Output) -> Result<u8> {
     if name.starts_with("openai:") {
         return check_server(&shelf, name, output).await;
     }
-    let cancel = stopped_by_ctrl_c();
+    let cancel = stop_token();
     let name = name.strip_prefix("local:").unwrap_or(name).to_owned();
     let asked = name.clone();
     let report = tokio::task::spawn_blocking(move || {
@@ -195,18 +195,6 @@ fn server_text(report: &ServerReport) -> String {
         None => out.push_str("It can't be used.\n"),
     }
     out
-}
-
-/// A token that Ctrl-C cancels.
-fn stopped_by_ctrl_c() -> CancellationToken {
-    let cancel = CancellationToken::new();
-    let raised = cancel.clone();
-    tokio::spawn(async move {
-        if crate::signals::asked_to_stop().await {
-            raised.cancel();
-        }
-    });
-    cancel
 }
 
 fn bar() -> ProgressBar {

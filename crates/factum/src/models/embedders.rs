@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use factum_model::Embedder;
 use factum_model::local_identity::EmbedderOptions;
-use factum_model::pins::PrepareError;
-use tokio_util::sync::CancellationToken;
 
 use super::{Named, Shelf, model_files, no_local_models};
 use crate::failure::BadInput;
@@ -40,13 +38,7 @@ impl Shelf {
         if cfg!(not(feature = "local")) {
             return Err(no_local_models());
         }
-        let prepared = self
-            .registry()?
-            .prepare(&model, &CancellationToken::new())
-            .map_err(|error| match error {
-                PrepareError::Pin(error) => BadInput::pin(&error),
-                other => BadInput::of(other),
-            })?;
+        let prepared = self.prepared(&model)?;
         let mut options = EmbedderOptions::new(&prepared.gguf, "");
         options.files = model_files(prepared.sha256, prepared.converted);
         Ok(NamedEmbedder {

@@ -81,7 +81,9 @@ pub(crate) fn check_dir(dir: &Path, cancel: &CancellationToken) -> Result<Checke
     if let Some(config) = &config {
         // With a part that can't be read, all its tensors would be called missing.
         if !broken || !tensors.is_empty() {
-            hold_tensors(config, &tensors, &mut findings);
+            let shape = || vec![config.vocabulary, config.hidden];
+            let head = config.tied.then(|| (HEAD, shape(), Dtype::BF16));
+            hold_tensors(expected_tensors(config), head, &tensors, &mut findings);
         }
         if config.tied && !broken {
             hold_head(&tensors, cancel, &mut findings)?;
@@ -135,7 +137,12 @@ fn check_sentence_dir(dir: &Path, shards: Shards) -> CheckedDir {
             report.facts.vocabulary = config.vocabulary;
             report.facts.context_length = config.max_tokens;
             if !broken || !tensors.is_empty() {
-                hold_sentence_tensors(&config, &tensors, &mut findings);
+                // Parts that are there for other uses of the model have to be what they are called.
+                let unused = config.unused().into_iter().map(|(name, shape)| {
+                    let counts = name == POSITION_IDS;
+                    (name, shape, if counts { Dtype::I64 } else { Dtype::F32 })
+                });
+                hold_tensors(config.tensors(), unused, &tensors, &mut findings);
             }
             match WordPiece::read(dir, config.vocabulary) {
                 Ok(tokenizer) => {
@@ -152,30 +159,6 @@ fn check_sentence_dir(dir: &Path, shards: Shards) -> CheckedDir {
         report,
         described,
         tensors,
-    }
-}
-
-fn hold_sentence_tensors(
-    config: &SentenceConfig,
-    tensors: &BTreeMap<String, StoredTensor>,
-    findings: &mut Vec<Finding>,
-) {
-    let mut left: BTreeMap<&str, &StoredTensor> =
-        tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
-    for expected in config.tensors() {
-        hold_tensor(&expected, left.remove(expected.source.as_str()), findings);
-    }
-    // Parts that are there for other uses of the model have to be what they are called.
-    for (name, shape) in config.unused() {
-        if let Some(tensor) = left.remove(name) {
-            let counts = name == POSITION_IDS;
-            let dtype = if counts { Dtype::I64 } else { Dtype::F32 };
-            hold_shape(name, &shape, dtype, tensor, findings);
-        }
-    }
-    for name in left.into_keys() {
-        let name = name.to_owned();
-        findings.push(Finding::ExtraTensor { name });
     }
 }
 
@@ -202,22 +185,22 @@ fn read_config(dir: &Path) -> Result<ModelConfig, Finding> {
     ModelConfig::parse(&bytes)
 }
 
-/// Every expected tensor is there with its shape and type, and no other.
+/// Every expected tensor is there with its shape and type, and no other but those that may be there.
 fn hold_tensors(
-    config: &ModelConfig,
+    all: impl IntoIterator<Item = Expected>,
+    allowed: impl IntoIterator<Item = (&'static str, Vec<u64>, Dtype)>,
     tensors: &BTreeMap<String, StoredTensor>,
     findings: &mut Vec<Finding>,
 ) {
     let mut left: BTreeMap<&str, &StoredTensor> =
         tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
-    for expected in expected_tensors(config) {
+    for expected in all {
         hold_tensor(&expected, left.remove(expected.source.as_str()), findings);
     }
-    if config.tied
-        && let Some(head) = left.remove(HEAD)
-    {
-        let shape = vec![config.vocabulary, config.hidden];
-        hold_shape(HEAD, &shape, Dtype::BF16, head, findings);
+    for (name, shape, dtype) in allowed {
+        if let Some(tensor) = left.remove(name) {
+            hold_shape(name, &shape, dtype, tensor, findings);
+        }
     }
     for name in left.into_keys() {
         let name = name.to_owned();

@@ -23,10 +23,10 @@ pub(super) fn support(data: Option<PathBuf>, seed: u64, output: &Output) -> Resu
     let (mut figures, mut curve) = (Vec::new(), Vec::new());
     for set in &sets {
         let found = closest(set, &closeness_if_accepted);
-        for (bound, bounds) in curves() {
+        for (bound, least, bounds) in curves() {
             for half in [Half::Tuning, Half::Scoring] {
                 let found = figure(set, &verdicts(&found, bounds), half, seed);
-                curve.extend(found.map(|found| Point::of(set, bound, bounds, &found)));
+                curve.extend(found.map(|found| Point::of(set, (bound, least), &found)));
             }
         }
         let found = verdicts(&found, Bounds::IN_USE);
@@ -49,21 +49,21 @@ pub(super) fn support(data: Option<PathBuf>, seed: u64, output: &Output) -> Resu
 const SHARED: &str = "shared words and neighbours, of 200";
 const COPIED: &str = "neighbours of a claim that copies, of 100";
 
-/// Each bound over its range, with the other as it is in use.
-fn curves() -> Vec<(&'static str, Bounds)> {
+/// Each bound over its range, with its value, and the other as it is in use.
+fn curves() -> Vec<(&'static str, u32, Bounds)> {
     let shared = (0..=150).step_by(10).map(|shared| {
         let bounds = Bounds {
             shared,
             ..Bounds::IN_USE
         };
-        (SHARED, bounds)
+        (SHARED, shared, bounds)
     });
     let copied = (50..=100).step_by(5).map(|copied_pairs| {
         let bounds = Bounds {
             copied_pairs,
             ..Bounds::IN_USE
         };
-        (COPIED, bounds)
+        (COPIED, copied_pairs, bounds)
     });
     shared.chain(copied).collect()
 }
@@ -80,14 +80,10 @@ struct Point {
 }
 
 impl Point {
-    fn of(set: &Set, bound: &'static str, bounds: Bounds, found: &Figure) -> Self {
+    fn of(set: &Set, (bound, least): (&'static str, u32), found: &Figure) -> Self {
         Self {
             bound,
-            least: if bound == SHARED {
-                bounds.shared
-            } else {
-                bounds.copied_pairs
-            },
+            least,
             set: set.name.clone(),
             quotes: set.quotes.clone(),
             half: found.half,
